@@ -1,0 +1,8 @@
+//! A transactional notification outbox.
+
+pub mod channel;
+mod error;
+pub mod model;
+pub mod policy;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,106 @@
+//! The application's own entity: its struct, its table, with our row embedded.
+//!
+//! The library is generic over it and owns no table. Source: contract C1.6, C6.
+
+use std::fmt::Debug;
+
+use super::value::{Kind, Value};
+use super::{OutboxRow, OutboxView, TableDef, TenantId};
+use crate::error::Result;
+
+/// A column of the application's own, beside ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnColumn {
+    /// Its name in the table.
+    pub name: &'static str,
+    /// How its values cross the seam.
+    pub kind: Kind,
+    /// Whether it may be null.
+    pub nullable: bool,
+}
+
+/// Whether an entity's rows belong to tenants: a property of the entity. Source: contract C6.3.
+pub trait Tenancy: Debug + Send + Sync + 'static {}
+
+/// The entity has a tenant column; a caller must choose one tenant's rows, or root's sight of all.
+#[derive(Debug, Clone, Copy)]
+pub struct ByTenant;
+
+/// The entity has no tenant column; everything is global.
+#[derive(Debug, Clone, Copy)]
+pub struct Ownership;
+
+impl Tenancy for ByTenant {}
+impl Tenancy for Ownership {}
+
+/// A struct of the application that embeds an [`OutboxRow`] and knows its table.
+pub trait OutboxEntity: Clone + Debug + Send + Sync + 'static {
+    /// [`ByTenant`] or [`Ownership`].
+    type Tenancy: Tenancy;
+
+    /// The default table of this entity; the configuration can give another.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if a name is no identifier.
+    fn table() -> Result<TableDef>;
+
+    /// The columns of the application's own.
+    fn own_columns() -> &'static [OwnColumn];
+
+    /// The embedded row.
+    fn row(&self) -> &OutboxRow;
+
+    /// Whose row it is; [`TenantId::ROOT`] for an ownership entity.
+    fn tenant(&self) -> &TenantId;
+
+    /// The values of the own columns, in the order of [`Self::own_columns`].
+    fn own_values(&self) -> Vec<Value>;
+
+    /// Puts a stored row together again; `own` is in the order of [`Self::own_columns`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Decode`](crate::ErrorKind::Decode) if a value of the own columns is unusable.
+    fn assemble(row: OutboxRow, tenant: TenantId, own: Vec<Value>) -> Result<Self>;
+
+    /// The read-only sight of the row.
+    fn view(&self) -> OutboxView<'_> {
+        OutboxView::new(self.row(), self.tenant())
+    }
+}
+
+/// The ready-made entity, for the daemon and for a first try: our columns and a tenant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NotificationRow {
+    /// The embedded row.
+    pub row: OutboxRow,
+    /// Whose it is.
+    pub tenant_id: TenantId,
+}
+
+impl OutboxEntity for NotificationRow {
+    type Tenancy = ByTenant;
+
+    fn table() -> Result<TableDef> {
+        TableDef::new("postrider_outbox")?.with_tenant("tenant_id")
+    }
+
+    fn own_columns() -> &'static [OwnColumn] {
+        &[]
+    }
+
+    fn row(&self) -> &OutboxRow {
+        &self.row
+    }
+
+    fn tenant(&self) -> &TenantId {
+        &self.tenant_id
+    }
+
+    fn own_values(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn assemble(row: OutboxRow, tenant_id: TenantId, _own: Vec<Value>) -> Result<Self> {
+        Ok(Self { row, tenant_id })
+    }
+}

@@ -1,0 +1,154 @@
+//! Where the application keeps its rows: the table as a value.
+//!
+//! The library owns no table and hard-codes no name. Source: contract C1.6.
+
+use std::collections::BTreeMap;
+
+use super::column;
+use crate::error::{Error, ErrorKind, Result};
+
+/// An application's outbox table: schema, name, tenant column and renamed columns.
+///
+/// Identifiers are ASCII letters, digits and `_`, begin with no digit, and are at most
+/// [`TableDef::MAX_NAME`] bytes long, so that the companion tables' names fit too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDef {
+    schema: Option<String>,
+    name: String,
+    tenant: Option<String>,
+    renames: BTreeMap<&'static str, String>,
+}
+
+impl TableDef {
+    /// Most bytes of a table's name: PostgreSQL cuts at 63, and indexes add up to 16.
+    pub const MAX_NAME: usize = 47;
+
+    /// A table of that name, without a tenant column.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if the name is no plain identifier.
+    pub fn new(name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        identifier("table", &name)?;
+        if name.len() > Self::MAX_NAME {
+            return Err(refused("table", &name, "is too long"));
+        }
+        Ok(Self { schema: None, name, tenant: None, renames: BTreeMap::new() })
+    }
+
+    /// Puts the table into a schema.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if it is no plain identifier.
+    pub fn in_schema(mut self, schema: impl Into<String>) -> Result<Self> {
+        let schema = schema.into();
+        identifier("schema", &schema)?;
+        self.schema = Some(schema);
+        Ok(self)
+    }
+
+    /// Names the tenant column; without one the entity is an ownership entity.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if it is no plain identifier, or one of our columns.
+    pub fn with_tenant(mut self, column: impl Into<String>) -> Result<Self> {
+        let column = column.into();
+        identifier("tenant column", &column)?;
+        if self.takes(&column) {
+            return Err(refused("tenant column", &column, "is the name of another column"));
+        }
+        self.tenant = Some(column);
+        Ok(self)
+    }
+
+    /// Gives one of our columns another name (`created_at` → `created_date`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if there is no such column, or the new name is taken or no
+    /// plain identifier.
+    pub fn rename(mut self, column: &str, name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        let ours = column::named(column).ok_or_else(|| refused("column", column, "is none of the outbox row's"))?;
+        identifier("column", &name)?;
+        if self.takes(&name) {
+            return Err(refused("column", &name, "is the name of another column"));
+        }
+        self.renames.insert(ours.name, name);
+        Ok(self)
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.tenant.as_deref() == Some(name) || column::ALL.iter().any(|column| self.column(*column) == name)
+    }
+
+    /// The table's bare name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table's schema, if it has one of its own.
+    #[must_use]
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// The tenant column, if there is one.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
+    /// The name that one of our columns has in this table.
+    #[must_use]
+    pub fn column(&self, column: column::Column) -> &str {
+        self.renames.get(column.name).map_or(column.name, String::as_str)
+    }
+
+    /// The bare name of the companion table that keeps the history of attempts.
+    #[must_use]
+    pub fn attempt_name(&self) -> String {
+        format!("{}_attempt", self.name)
+    }
+
+    /// The bare name of the companion table that keeps the versions of the schema.
+    #[must_use]
+    pub fn version_name(&self) -> String {
+        format!("{}_schema", self.name)
+    }
+}
+
+fn identifier(what: &str, name: &str) -> Result<()> {
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if name.is_empty() || name.len() > 63 || !plain || name.as_bytes()[0].is_ascii_digit() {
+        return Err(refused(what, name, "must be 1 to 63 ASCII letters, digits or '_', not beginning with a digit"));
+    }
+    Ok(())
+}
+
+fn refused(what: &str, name: &str, why: &str) -> Error {
+    Error::new(ErrorKind::Configuration, format!("the {what} name {name:?} {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_plain_identifiers_are_refused() {
+        for bad in ["", "1st", "a b", "a\"b", "a;drop", "ä", &"x".repeat(48)] {
+            assert_eq!(TableDef::new(bad).unwrap_err().kind(), ErrorKind::Configuration, "{bad:?}");
+        }
+        assert!(TableDef::new("x".repeat(47)).is_ok());
+    }
+
+    #[test]
+    fn two_columns_never_share_a_name() {
+        let table = TableDef::new("mail").unwrap().with_tenant("org").unwrap();
+        assert!(table.clone().rename("created_at", "org").is_err());
+        assert!(table.clone().rename("created_at", "updated_at").is_err());
+        assert!(table.clone().rename("no_such", "x").is_err());
+        let table = table.rename("created_at", "created_date").unwrap();
+        assert_eq!(table.column(column::CREATED_AT), "created_date");
+    }
+}
