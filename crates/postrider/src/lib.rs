@@ -4,5 +4,6 @@ pub mod channel;
 mod error;
 pub mod model;
 pub mod policy;
+pub mod store;
 
 pub use error::{Error, ErrorKind, Result};

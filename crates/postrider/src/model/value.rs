@@ -18,6 +18,8 @@ pub enum Value {
     Uuid(Option<Uuid>),
     /// An instant.
     Time(Option<Timestamp>),
+    /// A stored value that could not be read as asked, and why: fatal to its row alone.
+    Unreadable(String),
 }
 
 /// The kind of a [`Value`], by which a fetched column is read.
@@ -98,18 +100,6 @@ impl TryFrom<Value> for i32 {
 }
 
 impl Value {
-    /// The kind of this value.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Bool(_) => Kind::Bool,
-            Self::Int(_) => Kind::Int,
-            Self::Text(_) => Kind::Text,
-            Self::Uuid(_) => Kind::Uuid,
-            Self::Time(_) => Kind::Time,
-        }
-    }
-
     /// The null of a kind.
     #[must_use]
     pub fn null(kind: Kind) -> Self {
@@ -124,5 +114,13 @@ impl Value {
 }
 
 fn decode(expected: &str, found: &Value) -> Error {
-    Error::new(ErrorKind::Decode, format!("{expected}, found a value of kind {:?}", found.kind()))
+    let found = match found {
+        Value::Unreadable(why) => return Error::new(ErrorKind::Decode, why.clone()),
+        Value::Bool(_) => "a truth value",
+        Value::Int(_) => "an integer",
+        Value::Text(_) => "text",
+        Value::Uuid(_) => "a UUID",
+        Value::Time(_) => "an instant",
+    };
+    Error::new(ErrorKind::Decode, format!("{expected}, found {found}"))
 }

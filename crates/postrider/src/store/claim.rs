@@ -1,0 +1,203 @@
+//! Claiming rows: at most one worker gets each.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::database::{Extent, write};
+use super::history::{self, HistoryEvent, HistoryLine};
+use super::{Root, Rows, codec};
+use crate::error::Result;
+use crate::model::{Kind, OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
+
+/// The token of a claim: the row, and the fence that every settle must carry. Source: contract C4.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// The row.
+    pub id: OutboxId,
+    /// The value of `claim_seq` that this claim set.
+    pub seq: i64,
+}
+
+/// A claimed row, as the claim returned it.
+#[derive(Debug)]
+pub struct Claimed<E> {
+    /// The token.
+    pub claim: Claim,
+    /// The row, or why it cannot be read: it is then settled as a failure like any other.
+    pub entity: Result<E>,
+}
+
+/// What a claim of due rows asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimOrder {
+    /// Rows due at this instant or before.
+    pub now: Timestamp,
+    /// When others may take the rows over.
+    pub reclaim_at: Timestamp,
+    /// The claiming node's name.
+    pub node: String,
+    /// No row due before this instant is looked at; [`Timestamp::MIN`] looks at all.
+    pub floor: Timestamp,
+    /// Most rows.
+    pub limit: usize,
+}
+
+impl<E: OutboxEntity> Rows<E, Root> {
+    /// Claims one row if it is PENDING, FAILED or a SENDING whose time has passed, and due.
+    ///
+    /// `None`: somebody else has it, it is final, not due, or not there: skip it silently.
+    /// Source: contract C4.1.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Transient`](crate::ErrorKind::Transient) if the database did not answer: no
+    /// claim then, whatever it did.
+    ///
+    /// # Cancel safety
+    /// Safe; a claim that was made and not received is taken over at `reclaim_at`.
+    pub async fn claim(
+        &self,
+        id: OutboxId,
+        now: Timestamp,
+        reclaim_at: Timestamp,
+        node: &str,
+    ) -> Result<Option<Claimed<E>>> {
+        Ok(self.claim_ids(&[id], now, reclaim_at, node).await?.pop())
+    }
+
+    /// Claims those of the rows that are due and free, in one statement.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::claim`].
+    pub async fn claim_ids(
+        &self,
+        ids: &[OutboxId],
+        now: Timestamp,
+        reclaim_at: Timestamp,
+        node: &str,
+    ) -> Result<Vec<Claimed<E>>> {
+        let values = vec![self.ids_batch(ids), now.into(), reclaim_at.into(), node.into()];
+        let text = Arc::clone(&self.shared.statements.claim_ids);
+        self.take(text, values).await
+    }
+
+    /// Claims up to `limit` due rows, oldest first, across tenants; returns them by priority.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::claim`].
+    pub async fn claim_due(&self, order: &ClaimOrder) -> Result<Vec<Claimed<E>>> {
+        let limit = i64::try_from(order.limit).unwrap_or(i64::MAX);
+        let text = Arc::clone(&self.shared.statements.claim_due);
+        let values = vec![
+            order.now.into(),
+            order.reclaim_at.into(),
+            order.node.as_str().into(),
+            order.floor.into(),
+            limit.into(),
+        ];
+        self.take(text, values).await
+    }
+
+    /// Claims one row that lost its worker twice, to be tried alone. Source: contract C4.6.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::claim`].
+    pub async fn claim_suspect(
+        &self,
+        now: Timestamp,
+        reclaim_at: Timestamp,
+        node: &str,
+    ) -> Result<Option<Claimed<E>>> {
+        let text = Arc::clone(&self.shared.statements.claim_suspect);
+        Ok(self.take(text, vec![now.into(), reclaim_at.into(), node.into()]).await?.pop())
+    }
+
+    async fn take(&self, text: Arc<str>, values: Vec<Value>) -> Result<Vec<Claimed<E>>> {
+        let shared = Arc::clone(&self.shared);
+        let fetched = write(&self.shared.database, &self.shared.clock, Extent::Statement, move |connection| {
+            let (text, values, shared) = (Arc::clone(&text), values.clone(), Arc::clone(&shared));
+            Box::pin(async move { connection.fetch(&text, &values, &shared.kinds).await })
+        })
+        .await?;
+        let mut claimed = Vec::with_capacity(fetched.len());
+        for values in fetched {
+            let (id, seq) = codec::identity(&values)?;
+            let entity = codec::decode::<E>(values, self.shared.by_tenant);
+            claimed.push(Claimed { claim: Claim { id, seq }, entity });
+        }
+        claimed.sort_by_key(|claimed| {
+            let row = claimed.entity.as_ref().ok().map(OutboxEntity::row);
+            (Reverse(row.map_or(0, |row| row.priority)), row.map(|row| row.created_at), claimed.claim.id)
+        });
+        Ok(claimed)
+    }
+
+    /// Ends the rows whose lone claim was lost too; returns how many. Source: contract C4.6.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn bury_lost(&self, now: Timestamp) -> Result<usize> {
+        const ERROR: &str = "given up: the worker was lost three times in a row, and again when the row was tried alone";
+        let shared = Arc::clone(&self.shared);
+        write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let values = [now.into(), ERROR.into()];
+                let kinds = [Kind::Uuid, Kind::Int, Kind::Text, Kind::Text];
+                let buried = connection.fetch(&shared.statements.bury_lost, &values, &kinds).await?;
+                let mut lines = Vec::with_capacity(buried.len());
+                for values in &buried {
+                    let (id, seq, status, node) = history::buried(values)?;
+                    let mut line = HistoryLine::new(Claim { id, seq }, HistoryEvent::Lost, now, status);
+                    line.node = node;
+                    line.error = Some(ERROR.to_owned());
+                    lines.push(line);
+                }
+                history::write(connection, &shared, &lines).await?;
+                Ok(buried.len())
+            })
+        })
+        .await
+    }
+
+    /// Due rows in these statuses, oldest first, at most `limit`, across tenants; claims nothing.
+    ///
+    /// Rows that cannot be read are left out here; a claim reports them. Source: contract C4.3.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn find_due(&self, statuses: &[OutboxStatus], now: Timestamp, limit: usize) -> Result<Vec<E>> {
+        let statements = &self.shared.statements;
+        let indexed = statuses.iter().all(|status| !status.is_final());
+        let text = if indexed { &statements.find_due } else { &statements.find_due_any };
+        let names: Vec<_> = statuses.iter().map(|status| status.as_str()).collect();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.fetch_readable(text, vec![now.into(), codec::json_text(&names)?.into(), limit.into()]).await
+    }
+
+    /// When the next row falls due (the past, if one is due already); `None` if no row waits.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>> {
+        let found = self.fetch(&self.shared.statements.next_due, Vec::new(), vec![Kind::Time]).await?;
+        found.into_iter().flatten().next().map_or(Ok(None), Option::try_from)
+    }
+}

@@ -1,0 +1,186 @@
+//! PostgreSQL: READ COMMITTED transactions, and LISTEN on a connection of its own.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, Either, select};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgRow};
+use sqlx::{Arguments, AssertSqlSafe, Column, PgConnection, Postgres, Row, TypeInfo, ValueRef};
+use time::OffsetDateTime;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::transaction::PoolTransaction;
+use super::{connection, delegate, failed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::clock::within;
+use crate::model::{Clock, Kind, Timestamp, Value};
+use crate::store::connection::Fetched;
+use crate::store::database::Heard;
+use crate::store::{Connection, Database, Dialect, Transaction};
+
+/// The channel of NOTIFY, for other writers too: `NOTIFY postrider` after their commit.
+const NOTIFY_CHANNEL: &str = "postrider";
+/// How often a quiet listening connection is asked whether it still lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long it has to answer.
+const HEARTBEAT_LIMIT: Duration = Duration::from_secs(5);
+
+/// A PostgreSQL database, version 13 or later.
+#[derive(Debug, Clone)]
+pub struct PostgresDatabase {
+    pool: PgPool,
+}
+
+impl PostgresDatabase {
+    /// A pool for `postgres://user@host/database`; it connects when first used.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if the address cannot be read. The message never shows it,
+    /// since it may hold a password.
+    pub fn connect_lazy(url: &str, max_connections: u32) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url).map_err(|_| {
+            Error::new(
+                ErrorKind::Configuration,
+                "the database address cannot be read; it looks like postgres://user:password@host:5432/database",
+            )
+        })?;
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(Duration::from_secs(10))
+            .connect_lazy_with(options.application_name("postrider"));
+        Ok(Self { pool })
+    }
+
+    /// Uses a pool of the application's own.
+    #[must_use]
+    pub fn from_pool(pool: PgPool) -> Self {
+        Self { pool }
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    async fn listener(&self) -> Result<PgListener, sqlx::Error> {
+        let own = PgPoolOptions::new()
+            .max_connections(1)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .connect_with(self.pool.connect_options().as_ref().clone())
+            .await?;
+        let mut listener = PgListener::connect_with(&own).await?;
+        listener.eager_reconnect(false);
+        listener.listen(NOTIFY_CHANNEL).await?;
+        Ok(listener)
+    }
+}
+
+impl Database for PostgresDatabase {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Transaction>>> {
+        Box::pin(async {
+            let connection = self.pool.acquire().await.map_err(failed)?;
+            let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+            let open = PoolTransaction::<Postgres>::begin(connection, begin).await?;
+            Ok(Box::new(open) as Box<dyn Transaction>)
+        })
+    }
+
+    fn reader(&self) -> BoxFuture<'_, Result<Box<dyn Connection>>> {
+        Box::pin(async { Ok(Box::new(self.pool.acquire().await.map_err(failed)?) as Box<dyn Connection>) })
+    }
+
+    fn notify_others(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async {
+            sqlx::query("SELECT pg_notify($1, '')").bind(NOTIFY_CHANNEL).execute(&self.pool).await.map_err(failed)?;
+            Ok(())
+        })
+    }
+
+    fn listen<'a>(&'a self, clock: &'a dyn Clock, wake: &'a Notify) -> BoxFuture<'a, Result<Heard>> {
+        Box::pin(async move {
+            let mut listener = within(clock, HEARTBEAT_LIMIT, self.listener())
+                .await
+                .ok_or_else(|| Error::new(ErrorKind::Transient, "the database did not answer LISTEN within 5 s"))?
+                .map_err(failed)?;
+            // Whatever came while nobody listened is found by one poll.
+            wake.notify_one();
+            loop {
+                let heard = match select(Box::pin(listener.try_recv()), clock.sleep(HEARTBEAT)).await {
+                    Either::Left((heard, _)) => Some(heard.map_err(failed)?),
+                    Either::Right(((), _)) => None,
+                };
+                match heard {
+                    Some(Some(_)) => wake.notify_one(),
+                    Some(None) => return Ok(Heard::Lost),
+                    // A half-open connection looks quiet for ever: only an answer proves that it lives.
+                    None => {
+                        let beat = sqlx::query("SELECT 1").execute(&mut listener);
+                        if !matches!(within(clock, HEARTBEAT_LIMIT, beat).await, Some(Ok(_))) {
+                            return Ok(Heard::Lost);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.pool.close())
+    }
+}
+
+connection!(Postgres, PgConnection, Dialect::Postgres, bind, read);
+
+fn bind(values: &[Value]) -> Result<PgArguments> {
+    let mut arguments = PgArguments::default();
+    for value in values {
+        match value.clone() {
+            Value::Bool(v) => arguments.add(v),
+            Value::Int(v) => arguments.add(v),
+            Value::Text(v) => arguments.add(v),
+            Value::Uuid(v) => arguments.add(v),
+            Value::Time(v) => arguments.add(v.map(to_driver)),
+            Value::Unreadable(why) => return Err(Error::new(ErrorKind::Decode, why)),
+        }
+        .map_err(|cause| failed(sqlx::Error::Encode(cause)))?;
+    }
+    Ok(arguments)
+}
+
+fn to_driver(at: Timestamp) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+fn from_driver(at: OffsetDateTime) -> Timestamp {
+    Timestamp::from_micros(i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000)).unwrap_or(i64::MAX))
+}
+
+/// Reads one column; what cannot be read is told in its place, so that one bad row stops no batch.
+fn read(row: &PgRow, at: usize, kind: Kind) -> Value {
+    let Ok(raw) = row.try_get_raw(at) else {
+        return Value::Unreadable(format!("column {at} is missing"));
+    };
+    if raw.is_null() {
+        return Value::null(kind);
+    }
+    let stored = row.column(at).type_info().name();
+    let value = match (kind, stored) {
+        (Kind::Bool, "BOOL") => row.try_get::<bool, _>(at).map(Value::from),
+        (Kind::Int, "INT8") => row.try_get::<i64, _>(at).map(Value::from),
+        (Kind::Int, "INT4") => row.try_get::<i32, _>(at).map(Value::from),
+        (Kind::Int, "INT2") => row.try_get::<i16, _>(at).map(|v| Value::from(i32::from(v))),
+        (Kind::Text, "TEXT" | "VARCHAR" | "CHAR" | "NAME") => row.try_get::<String, _>(at).map(Value::from),
+        (Kind::Uuid, "UUID") => row.try_get::<Uuid, _>(at).map(Value::from),
+        (Kind::Time, "TIMESTAMPTZ") => row.try_get::<OffsetDateTime, _>(at).map(|v| Value::from(from_driver(v))),
+        _ => return Value::Unreadable(format!("expected {kind:?}, found {stored}")),
+    };
+    value.unwrap_or_else(|cause| Value::Unreadable(cause.to_string()))
+}

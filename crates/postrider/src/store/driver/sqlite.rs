@@ -1,0 +1,144 @@
+//! SQLite: one writer at a time, `BEGIN IMMEDIATE`, WAL, `synchronous=FULL`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteSynchronous,
+};
+use sqlx::{Arguments, AssertSqlSafe, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef};
+use uuid::Uuid;
+
+use super::transaction::PoolTransaction;
+use super::{connection, delegate, failed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Kind, Timestamp, Value};
+use crate::store::connection::Fetched;
+use crate::store::{Connection, Database, Dialect, Transaction};
+
+/// How surely a commit is on the disk before it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// After every commit: a sent message's row never vanishes. The default.
+    #[default]
+    Full,
+    /// At checkpoints: faster, but power loss can undo the latest commits after their mail went out.
+    Normal,
+}
+
+/// An SQLite file as the outbox's database. Local disks only: WAL does not work over a network.
+#[derive(Debug, Clone)]
+pub struct SqliteDatabase {
+    pool: SqlitePool,
+}
+
+impl SqliteDatabase {
+    /// Opens the file, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if the file can neither be opened nor made, or not written.
+    pub async fn open(path: impl AsRef<Path>, synchronous: Synchronous) -> Result<Self> {
+        let path = path.as_ref();
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(match synchronous {
+                Synchronous::Full => SqliteSynchronous::Full,
+                Synchronous::Normal => SqliteSynchronous::Normal,
+            })
+            .busy_timeout(Duration::from_secs(5));
+        let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await.map_err(|cause| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the SQLite file {} cannot be opened for writing ({cause}); check that its folder exists \
+                     and that this user may write the file and its folder",
+                    path.display()
+                ),
+            )
+            .caused_by(cause)
+        })?;
+        Ok(Self { pool })
+    }
+
+    /// Uses a pool of the application's own; it must be in WAL mode with a busy timeout.
+    #[must_use]
+    pub fn from_pool(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+}
+
+impl Database for SqliteDatabase {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Transaction>>> {
+        Box::pin(async {
+            let connection = self.pool.acquire().await.map_err(failed)?;
+            let open = PoolTransaction::<Sqlite>::begin(connection, "BEGIN IMMEDIATE").await?;
+            Ok(Box::new(open) as Box<dyn Transaction>)
+        })
+    }
+
+    fn reader(&self) -> BoxFuture<'_, Result<Box<dyn Connection>>> {
+        Box::pin(async { Ok(Box::new(self.pool.acquire().await.map_err(failed)?) as Box<dyn Connection>) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.pool.close())
+    }
+}
+
+connection!(Sqlite, SqliteConnection, Dialect::Sqlite, bind, read);
+
+fn bind(values: &[Value]) -> Result<SqliteArguments> {
+    let mut arguments = SqliteArguments::default();
+    for value in values {
+        match value.clone() {
+            Value::Bool(v) => arguments.add(v),
+            Value::Int(v) => arguments.add(v),
+            Value::Text(v) => arguments.add(v),
+            Value::Uuid(v) => arguments.add(v),
+            Value::Time(v) => arguments.add(v.map(Timestamp::as_micros)),
+            Value::Unreadable(why) => return Err(Error::new(ErrorKind::Decode, why)),
+        }
+        .map_err(|cause| failed(sqlx::Error::Encode(cause)))?;
+    }
+    Ok(arguments)
+}
+
+/// Reads one column; SQLite's columns may hold anything, so what does not fit is told, not fatal.
+fn read(row: &SqliteRow, at: usize, kind: Kind) -> Value {
+    let Ok(raw) = row.try_get_raw(at) else {
+        return Value::Unreadable(format!("column {at} is missing"));
+    };
+    if raw.is_null() {
+        return Value::null(kind);
+    }
+    let stored = raw.type_info();
+    let stored = stored.name();
+    let value = match (kind, stored) {
+        (Kind::Bool, "INTEGER" | "BOOLEAN") => row.try_get::<i64, _>(at).map(|v| Value::from(v != 0)),
+        (Kind::Int, "INTEGER" | "BOOLEAN") => row.try_get::<i64, _>(at).map(Value::from),
+        (Kind::Time, "INTEGER") => row.try_get::<i64, _>(at).map(|v| Value::from(Timestamp::from_micros(v))),
+        (Kind::Text, "TEXT") => row.try_get::<String, _>(at).map(Value::from),
+        (Kind::Uuid, "BLOB") => row.try_get::<Uuid, _>(at).map(Value::from),
+        (Kind::Uuid, "TEXT") => row
+            .try_get::<String, _>(at)
+            .and_then(|text| Uuid::parse_str(&text).map_err(|cause| sqlx::Error::Decode(cause.into())))
+            .map(Value::from),
+        _ => return Value::Unreadable(format!("expected {kind:?}, found {stored}")),
+    };
+    value.unwrap_or_else(|cause| Value::Unreadable(cause.to_string()))
+}

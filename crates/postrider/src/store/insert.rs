@@ -1,0 +1,158 @@
+//! Writing rows in the caller's transaction, each only if its dedupe key is free.
+//!
+//! Source: contract C2.1 to C2.4.
+
+use std::collections::HashMap;
+
+use super::{Connection, Rows, codec};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Kind, OutboxEntity, OutboxId, TenantId, Value};
+
+/// Most rows of one statement.
+const CHUNK_ROWS: usize = 500;
+/// Most bytes of content in one statement.
+const CHUNK_BYTES: usize = 4 * 1024 * 1024;
+/// A key's holder can vanish between the insert and the look: tried so often in all.
+const TRIES: usize = 3;
+
+/// What became of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inserted {
+    /// Written; it exists once the caller's transaction commits.
+    Created(OutboxId),
+    /// A row with this dedupe key exists in the tenant: nothing was written.
+    Duplicate {
+        /// The existing row.
+        existing: OutboxId,
+    },
+}
+
+impl<E: OutboxEntity, S> Rows<E, S> {
+    /// Writes the rows on the caller's connection; one answer per row, in order.
+    ///
+    /// One round trip per chunk of at most 500 rows and 4 MB; only duplicates cost further ones.
+    /// A transaction that writes one of the keys at this moment is waited for. Nothing else is
+    /// sent: no notification, no trigger.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`] if a row belongs to a tenant outside of this scope;
+    /// [`ErrorKind::TransactionGone`] if the database undid the caller's transaction;
+    /// [`ErrorKind::Transient`] for a deferred SQLite transaction that could not get the write
+    /// lock: begin with BEGIN IMMEDIATE.
+    ///
+    /// # Cancel safety
+    /// Not safe: roll the transaction back.
+    pub async fn insert(&self, connection: &mut dyn Connection, entities: &[E]) -> Result<Vec<Inserted>> {
+        self.check_insert(connection, entities)?;
+        let mut answers = Vec::with_capacity(entities.len());
+        let mut rest = entities;
+        while !rest.is_empty() {
+            let (chunk, later) = rest.split_at(chunk_length(rest));
+            answers.extend(self.insert_chunk(connection, chunk).await?);
+            rest = later;
+        }
+        Ok(answers)
+    }
+
+    fn check_insert(&self, connection: &mut dyn Connection, entities: &[E]) -> Result<()> {
+        let ours = self.shared.database.dialect();
+        if connection.dialect() != ours {
+            return Err(Error::invalid(format!(
+                "the transaction is of {}, the outbox table is in {}",
+                connection.dialect().name(),
+                ours.name()
+            )));
+        }
+        let foreign = |entity: &&E| self.tenant.as_ref().is_some_and(|tenant| entity.tenant() != tenant);
+        match entities.iter().find(foreign) {
+            Some(entity) => Err(Error::invalid(format!("the row {} belongs to another tenant", entity.row().id))),
+            None => Ok(()),
+        }
+    }
+
+    async fn insert_chunk(&self, connection: &mut dyn Connection, chunk: &[E]) -> Result<Vec<Inserted>> {
+        let mut answers: Vec<Option<Inserted>> = vec![None; chunk.len()];
+        for _ in 0..TRIES {
+            let open: Vec<usize> = (0..chunk.len()).filter(|index| answers[*index].is_none()).collect();
+            if open.is_empty() {
+                break;
+            }
+            self.insert_open(connection, chunk, &open, &mut answers).await?;
+            let missing: Vec<usize> = open.into_iter().filter(|index| answers[*index].is_none()).collect();
+            if !missing.is_empty() {
+                self.look_up(connection, chunk, &missing, &mut answers).await?;
+            }
+        }
+        answers.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| {
+            Error::new(ErrorKind::Transient, "a row with the same dedupe key came and went while this one was written")
+        })
+    }
+
+    async fn insert_open(
+        &self,
+        connection: &mut dyn Connection,
+        chunk: &[E],
+        open: &[usize],
+        answers: &mut [Option<Inserted>],
+    ) -> Result<()> {
+        let mut values = Vec::with_capacity(open.len() * self.shared.kinds.len());
+        for index in open {
+            values.extend(codec::encode(&chunk[*index], self.shared.by_tenant)?);
+        }
+        let text = self.shared.statements.insert(open.len());
+        let created = connection.fetch(&text, &values, &[Kind::Uuid]).await?;
+        let created: Vec<uuid::Uuid> = created.into_iter().flatten().map(TryInto::try_into).collect::<Result<_>>()?;
+        for index in open {
+            let id = chunk[*index].row().id;
+            if created.contains(&id.as_uuid()) {
+                answers[*index] = Some(Inserted::Created(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// A second statement, which sees what the insert ran into.
+    async fn look_up(
+        &self,
+        connection: &mut dyn Connection,
+        chunk: &[E],
+        missing: &[usize],
+        answers: &mut [Option<Inserted>],
+    ) -> Result<()> {
+        let mut by_tenant: HashMap<&TenantId, Vec<usize>> = HashMap::new();
+        for index in missing {
+            by_tenant.entry(chunk[*index].tenant()).or_default().push(*index);
+        }
+        for (tenant, indexes) in by_tenant {
+            let keys: Vec<_> = indexes.iter().map(|index| chunk[*index].row().dedupe_key.as_str()).collect();
+            let values: [Value; 2] = [codec::json_text(&keys)?.into(), tenant.as_str().into()];
+            let found =
+                connection.fetch(&self.shared.statements.existing_keys, &values, &[Kind::Uuid, Kind::Text]).await?;
+            let mut holders = HashMap::with_capacity(found.len());
+            for row in found {
+                let [id, key]: [Value; 2] =
+                    row.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a dedupe look-up has other columns"))?;
+                holders.insert(String::try_from(key)?, OutboxId::from(uuid::Uuid::try_from(id)?));
+            }
+            for index in indexes {
+                if let Some(existing) = holders.get(&chunk[index].row().dedupe_key) {
+                    answers[index] = Some(Inserted::Duplicate { existing: *existing });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of the rows fit into one statement; at least one.
+fn chunk_length<E: OutboxEntity>(entities: &[E]) -> usize {
+    let mut bytes = 0;
+    for (index, entity) in entities.iter().take(CHUNK_ROWS).enumerate() {
+        let row = entity.row();
+        bytes += row.body.as_ref().map_or(0, String::len) + row.payload.as_ref().map_or(0, |p| p.to_string().len());
+        if bytes > CHUNK_BYTES && index > 0 {
+            return index;
+        }
+    }
+    entities.len().min(CHUNK_ROWS)
+}

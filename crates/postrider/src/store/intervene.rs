@@ -1,0 +1,185 @@
+//! What people and policies do to rows that nobody is delivering: requeue, cancel, expedite,
+//! postpone. Each is one conditional UPDATE; from SENDING each is a Conflict.
+//!
+//! Source: contract C3, C3.5.
+
+use std::sync::Arc;
+
+use super::database::{Extent, write};
+use super::history::{self, HistoryEvent, HistoryLine};
+use super::{Claim, Connection, Root, Rows};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::text::storable_error;
+use crate::model::transition::{Event, Verdict, verdict};
+use crate::model::{Kind, OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
+
+/// What a requeue did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requeue {
+    /// The row is PENDING again, with its whole budget.
+    Reset,
+    /// It was PENDING; nothing changed.
+    AlreadyPending,
+}
+
+/// What a cancel did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// The row will not be sent.
+    Cancelled,
+    /// It was final already; nothing changed.
+    AlreadyFinal(OutboxStatus),
+}
+
+impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
+    /// Sends a row again: PENDING, due at `at`, no attempts used. From SENT it is a new send.
+    ///
+    /// What the row was goes into its history first, with `actor`. Source: contract C3, C3.5.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] if it is SENDING, overdue or not; [`ErrorKind::NotFound`].
+    ///
+    /// # Cancel safety
+    /// Safe: the change is made or not made as a whole.
+    pub async fn requeue(&self, id: OutboxId, at: Timestamp, actor: &str) -> Result<Requeue> {
+        let ids = self.ids_batch(&[id]);
+        let actor = storable_error(actor);
+        let shared = Arc::clone(&self.shared);
+        let tenant = self.tenant_value();
+        let changed = write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
+            let (shared, ids, tenant, actor) = (Arc::clone(&shared), ids.clone(), tenant.clone(), actor.clone());
+            Box::pin(async move {
+                let values = [ids.clone(), tenant.clone(), at.into(), actor.into()];
+                let kept = connection.execute(&shared.statements.requeue_history, &values).await?;
+                let reset = connection.fetch(&shared.statements.requeue, &values[..3], &[Kind::Uuid]).await?;
+                let reset = u64::try_from(reset.len()).unwrap_or(u64::MAX);
+                // Somebody changed the row between the two statements: undo both, look again.
+                if kept != reset {
+                    return Err(Error::new(ErrorKind::Transient, "the row changed while it was requeued"));
+                }
+                Ok(reset)
+            })
+        })
+        .await?;
+        if changed > 0 {
+            return Ok(Requeue::Reset);
+        }
+        self.explain(id, Event::Requeue).await.map(|_| Requeue::AlreadyPending)
+    }
+
+    /// Stops a row that is not sent yet: SUPPRESSED, `cancelled`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] if it is SENDING; [`ErrorKind::NotFound`].
+    ///
+    /// # Cancel safety
+    /// Safe: the change is made or not made as a whole.
+    pub async fn cancel(&self, id: OutboxId, at: Timestamp, actor: &str) -> Result<Cancel> {
+        let ids = self.ids_batch(&[id]);
+        let actor = storable_error(actor);
+        let shared = Arc::clone(&self.shared);
+        let tenant = self.tenant_value();
+        let changed = write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
+            let (shared, actor) = (Arc::clone(&shared), actor.clone());
+            let reason = format!("cancelled by {actor}");
+            let values = [ids.clone(), tenant.clone(), at.into(), reason.clone().into()];
+            Box::pin(async move {
+                let changed = connection.fetch(&shared.statements.cancel, &values, &[Kind::Uuid]).await?.len();
+                if changed > 0 {
+                    let claim = Claim { id, seq: 0 };
+                    let mut line = HistoryLine::new(claim, HistoryEvent::Cancel, at, OutboxStatus::Suppressed);
+                    (line.actor, line.error) = (Some(actor), Some(reason));
+                    history::write(connection, &shared, &[line]).await?;
+                }
+                Ok(changed)
+            })
+        })
+        .await?;
+        if changed > 0 {
+            return Ok(Cancel::Cancelled);
+        }
+        self.explain(id, Event::Cancel).await.map(Cancel::AlreadyFinal)
+    }
+
+    /// Makes a waiting row due now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] if it is SENDING, [`ErrorKind::WrongStatus`] if it is final;
+    /// [`ErrorKind::NotFound`].
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn expedite(&self, id: OutboxId, now: Timestamp) -> Result<()> {
+        let values = [self.ids_batch(&[id]), self.tenant_value(), now.into()];
+        let shared = Arc::clone(&self.shared);
+        let changed = write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
+            let (shared, values) = (Arc::clone(&shared), values.clone());
+            Box::pin(async move { connection.fetch(&shared.statements.expedite, &values, &[Kind::Uuid]).await })
+        })
+        .await?;
+        if changed.is_empty() { self.explain(id, Event::Expedite).await.map(drop) } else { Ok(()) }
+    }
+
+    /// Why an event changed nothing: the status if that is in order, a typed error if not.
+    async fn explain(&self, id: OutboxId, event: Event) -> Result<OutboxStatus> {
+        let status = self.status_of(id).await?;
+        match verdict(status, event) {
+            Verdict::Nothing => Ok(status),
+            Verdict::Conflict => Err(Error::new(
+                ErrorKind::Conflict,
+                format!("the row {id} is being delivered (SENDING); try again once it is settled"),
+            )),
+            Verdict::Refused => {
+                Err(Error::new(ErrorKind::WrongStatus, format!("the row {id} is {status}, which is final; requeue it")))
+            }
+            Verdict::To(_) => {
+                Err(Error::new(ErrorKind::Transient, format!("the row {id} changed at the same moment; try again")))
+            }
+        }
+    }
+}
+
+impl<E: OutboxEntity> Rows<E, Root> {
+    /// Moves up to `limit` due rows of a channel on to `until`, unclaimed; returns how many.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn postpone(
+        &self,
+        channel: &str,
+        now: Timestamp,
+        until: Timestamp,
+        reason_code: &str,
+        limit: usize,
+    ) -> Result<u64> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let values = vec![channel.into(), now.into(), until.into(), reason_code.into(), limit.into()];
+        self.run(Arc::clone(&self.shared.statements.postpone), values).await
+    }
+
+    /// Makes up to `limit` rows of a channel that were moved on for this reason due again;
+    /// returns how many.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn resume(&self, channel: &str, now: Timestamp, reason_code: &str, limit: usize) -> Result<u64> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let values = vec![channel.into(), now.into(), reason_code.into(), limit.into()];
+        self.run(Arc::clone(&self.shared.statements.resume), values).await
+    }
+
+    async fn run(&self, text: Arc<str>, values: Vec<Value>) -> Result<u64> {
+        let work = Arc::new((text, values));
+        write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection: &mut dyn Connection| {
+            let work = Arc::clone(&work);
+            Box::pin(async move { connection.execute(&work.0, &work.1).await })
+        })
+        .await
+    }
+}

@@ -1,0 +1,179 @@
+//! The rows in the database: one meaning on every supported one.
+//!
+//! ```text
+//! OutboxRepository<E> ── root() / scoped(&tenant) ──► Rows: insert, find, claim, settle, requeue …
+//!        │ statements (all SQL text), codec (values ⇄ rows), schema (DDL)
+//!        ▼
+//!    Database / Connection (the seam) ──► driver (sqlx)
+//! ```
+//! The store never decides: it knows no policy, no channel and no template. Every transition is
+//! one conditional UPDATE (contract C3.3).
+
+mod claim;
+mod codec;
+mod connection;
+pub mod database;
+mod dialect;
+mod driver;
+mod history;
+mod insert;
+mod intervene;
+mod query;
+pub mod schema;
+mod settle;
+mod statements;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub use claim::{Claim, ClaimOrder, Claimed};
+pub use connection::{Connection, Fetched};
+pub use database::{Database, Heard, Transaction};
+pub use dialect::Dialect;
+#[cfg(feature = "postgres")]
+pub use driver::PostgresDatabase;
+#[cfg(feature = "sqlite")]
+pub use driver::{SqliteDatabase, Synchronous};
+pub use history::{HistoryEvent, HistoryLine};
+pub use insert::Inserted;
+pub use intervene::{Cancel, Requeue};
+pub use query::{DueCount, Filter};
+pub use settle::{Ending, Run, Settled, Settlement};
+
+use crate::error::Result;
+use crate::model::{ByTenant, Clock, Kind, OutboxEntity, TableDef, TenantId, Value};
+use statements::Statements;
+
+/// The rows of one entity in one database.
+///
+/// It has no row methods of its own: [`Self::root`] and [`Self::scoped`] are the only doors, so
+/// that a forgotten scope does not compile and never means all tenants. Source: contract C6.3.
+pub struct OutboxRepository<E> {
+    shared: Arc<Shared>,
+    entity: PhantomData<fn() -> E>,
+}
+
+struct Shared {
+    table: TableDef,
+    statements: Statements,
+    by_tenant: bool,
+    kinds: Vec<Kind>,
+    database: Arc<dyn Database>,
+    clock: Arc<dyn Clock>,
+}
+
+impl<E: OutboxEntity> OutboxRepository<E> {
+    /// The rows in the entity's default table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if a name is no identifier.
+    pub fn new(database: Arc<dyn Database>, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::with_table(database, clock, E::table()?)
+    }
+
+    /// The rows in another table.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_table(database: Arc<dyn Database>, clock: Arc<dyn Clock>, table: TableDef) -> Result<Self> {
+        let by_tenant = table.tenant().is_some();
+        let shared = Shared {
+            statements: Statements::new(database.dialect(), &table, E::own_columns())?,
+            kinds: codec::kinds::<E>(by_tenant),
+            by_tenant,
+            table,
+            database,
+            clock,
+        };
+        Ok(Self { shared: Arc::new(shared), entity: PhantomData })
+    }
+
+    /// Root's sight: the rows of all tenants. Background work runs so.
+    #[must_use]
+    pub fn root(&self) -> Rows<E, Root> {
+        Rows { shared: Arc::clone(&self.shared), tenant: None, entity: PhantomData }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &TableDef {
+        &self.shared.table
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> &Arc<dyn Database> {
+        &self.shared.database
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+}
+
+impl<E: OutboxEntity<Tenancy = ByTenant>> OutboxRepository<E> {
+    /// One tenant's rows, and no others, in every call.
+    #[must_use]
+    pub fn scoped(&self, tenant: &TenantId) -> Rows<E, Tenant> {
+        Rows { shared: Arc::clone(&self.shared), tenant: Some(tenant.clone()), entity: PhantomData }
+    }
+}
+
+impl<E> Clone for OutboxRepository<E> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), entity: PhantomData }
+    }
+}
+
+impl<E> fmt::Debug for OutboxRepository<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutboxRepository").field("table", &self.shared.table).finish_non_exhaustive()
+    }
+}
+
+/// Marks root's sight of the rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Root;
+
+/// Marks one tenant's sight of the rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Tenant;
+
+/// The rows that a scope may see. `claim…`, `find_due` and settling exist only as [`Root`].
+pub struct Rows<E, S> {
+    shared: Arc<Shared>,
+    tenant: Option<TenantId>,
+    entity: PhantomData<fn() -> (E, S)>,
+}
+
+impl<E, S> Rows<E, S> {
+    /// The tenant as the statements want it: null is root.
+    fn tenant_value(&self) -> Value {
+        self.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).into()
+    }
+
+    /// A JSON list of rows for a batch statement.
+    fn ids_batch(&self, ids: &[crate::model::OutboxId]) -> Value {
+        let dialect = self.shared.database.dialect();
+        let clock = &*self.shared.clock;
+        let rows: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                serde_json::json!({
+                    "row_id": dialect.json(&id.as_uuid().into()),
+                    "history_id": dialect.json(&crate::model::OutboxId::new(clock).as_uuid().into()),
+                })
+            })
+            .collect();
+        serde_json::Value::from(rows).to_string().into()
+    }
+}
+
+impl<E, S> fmt::Debug for Rows<E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("table", &self.shared.table).field("tenant", &self.tenant).finish_non_exhaustive()
+    }
+}

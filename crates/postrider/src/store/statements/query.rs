@@ -1,0 +1,32 @@
+//! Reading rows for people and programs.
+//!
+//! A tenant's sight is bound into every text; null is root's sight of all.
+
+/// Where a row stands. `?1` its id, `?2` the tenant.
+pub(super) const STATUS_OF: &str = "SELECT {status} FROM {table} WHERE {id} = ?1 AND {in_scope(?2)}";
+
+/// One row. `?1` its id, `?2` the tenant.
+pub(super) const BY_ID: &str = "SELECT {columns} FROM {table} WHERE {id} = ?1 AND {in_scope(?2)}";
+
+/// The rows with a dedupe key. `?1` the key, `?2` the tenant.
+pub(super) const BY_KEY: &str = "
+    SELECT {columns} FROM {table} WHERE {dedupe_key} = ?1 AND {in_scope(?2)} ORDER BY {id}";
+
+/// A page, newest id first. `?1` only ids below this one, `?2` status, `?3` the tenant,
+/// `?4` channel, `?5` most rows; null does not filter.
+pub(super) const LIST: &str = "
+    SELECT {columns} FROM {table}
+    WHERE {id} < ?1 AND (CAST(?2 AS TEXT) IS NULL OR {status} = ?2) AND {in_scope(?3)}
+        AND (CAST(?4 AS TEXT) IS NULL OR {channel} = ?4)
+    ORDER BY {id} DESC LIMIT ?5";
+
+/// A row's history, oldest first. `?1` its id.
+pub(super) const ATTEMPTS_OF: &str = "
+    SELECT \"id\", \"outbox_id\", \"claim_seq\", \"event\", \"at\", \"started_at\", \"node\", \"actor\", \"status\",
+        \"error\", \"reason_code\", \"blame\", \"provider\", \"provider_message_id\", \"recipients\"
+    FROM {attempt} WHERE \"outbox_id\" = ?1 ORDER BY \"at\", \"id\"";
+
+/// Rows per status that are not final, and of them how many are due. `?1` now.
+pub(super) const COUNTS: &str = "
+    SELECT {status}, COUNT(*), SUM(CASE WHEN {next_attempt_at} <= ?1 THEN 1 ELSE 0 END)
+    FROM {table} WHERE {claimable} GROUP BY {status}";

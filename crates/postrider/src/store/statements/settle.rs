@@ -1,0 +1,89 @@
+//! Settling: how an attempt ended, for many rows in one statement.
+//!
+//! Every text is fenced by the claim's token: a row that was claimed anew is not touched.
+//! Where the To address was accepted, what would end DEAD or SUPPRESSED ends SENT, `partial`.
+//! Source: contract C3, C3.6, C4.4, C4.7.
+
+use super::BatchColumns;
+use crate::model::Kind;
+
+/// One settled row in a batch.
+pub(crate) const SETTLE_BATCH: BatchColumns = &[
+    ("row_id", Kind::Uuid),
+    ("seq", Kind::Int),
+    ("at", Kind::Time),
+    ("next", Kind::Time),
+    ("error", Kind::Text),
+    ("code", Kind::Text),
+    ("provider", Kind::Text),
+    ("message_id", Kind::Text),
+    ("ledger", Kind::Text),
+    ("accepted", Kind::Time),
+    ("doubt", Kind::Bool),
+    ("run", Kind::Text),
+    ("run_limit", Kind::Time),
+];
+
+/// The fenced update around what an event writes.
+pub(super) fn settle(set: &str) -> String {
+    let set = set
+        .replace("{over}", "(v.run = 'failure' AND COALESCE(o.{deferred_since}, v.at) <= v.run_limit)")
+        .replace("{acc}", "COALESCE(o.{accepted_at}, v.accepted)")
+        .replace("{ledger}", "COALESCE(v.ledger, o.{recipients})");
+    format!(
+        "UPDATE {{table}} AS o SET {set}, {{lost_claims}} = 0, {{updated_at}} = v.at
+         FROM {{settle_batch}}
+         WHERE o.{{id}} = v.row_id AND o.{{claim_seq}} = v.seq AND o.{{status}} = 'SENDING'
+         RETURNING {{id}}, {{status}}, {{attempts}}"
+    )
+}
+
+/// The peer accepted it. `last_error` and `in_doubt` of earlier tries stay: a copy may exist.
+pub(super) const MARK_SENT: &str = "
+    {status} = 'SENT', {attempts} = o.{attempts} + 1, {sent_at} = v.at,
+    {accepted_at} = COALESCE(o.{accepted_at}, v.accepted, v.at), {recipients} = {ledger},
+    {provider} = v.provider, {provider_message_id} = v.message_id, {reason_code} = v.code,
+    {deferred_since} = NULL";
+
+/// It failed; DEAD once the attempts are used up.
+pub(super) const RECORD_FAILURE: &str = "
+    {next_attempt_at} = CASE WHEN o.{attempts} + 1 < o.{max_attempts} THEN v.next ELSE o.{next_attempt_at} END,
+    {sent_at} = CASE WHEN o.{attempts} + 1 >= o.{max_attempts} THEN {acc} ELSE o.{sent_at} END,
+    {reason_code} = CASE WHEN o.{attempts} + 1 >= o.{max_attempts} AND {acc} IS NOT NULL THEN 'partial'
+                         ELSE v.code END,
+    {status} = CASE WHEN o.{attempts} + 1 < o.{max_attempts} THEN 'FAILED'
+                    WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
+    {attempts} = o.{attempts} + 1, {last_error} = v.error, {in_doubt} = (o.{in_doubt} OR v.doubt),
+    {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc}";
+
+/// It can never succeed, or is held for a person.
+pub(super) const FINISH_DEAD: &str = "
+    {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
+    {status} = CASE WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
+    {attempts} = o.{attempts} + 1, {last_error} = v.error, {in_doubt} = (o.{in_doubt} OR v.doubt),
+    {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc}";
+
+/// Policy said no, or its time is over: no attempt is used.
+pub(super) const FINISH_SUPPRESSED: &str = "
+    {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
+    {status} = CASE WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'SUPPRESSED' END,
+    {last_error} = v.error, {deferred_since} = NULL";
+
+/// Put off at no cost; given up where a run of failures has lasted since before `run_limit`.
+pub(super) const DEFER: &str = "
+    {next_attempt_at} = CASE WHEN {over} THEN o.{next_attempt_at} ELSE v.next END,
+    {sent_at} = CASE WHEN {over} THEN {acc} ELSE o.{sent_at} END,
+    {last_error} = CASE WHEN {over} THEN v.error ELSE o.{last_error} END,
+    {reason_code} = CASE WHEN {over} AND {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
+    {status} = CASE WHEN {over} AND {acc} IS NOT NULL THEN 'SENT' WHEN {over} THEN 'DEAD'
+                    WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END,
+    {deferred_since} = CASE v.run WHEN 'failure' THEN COALESCE(o.{deferred_since}, v.at)
+                                  WHEN 'limit' THEN o.{deferred_since} END,
+    {deferrals} = o.{deferrals} + 1, {recipients} = {ledger}, {accepted_at} = {acc}";
+
+/// Given back, due now.
+pub(super) const RELEASE: &str = "
+    {status} = CASE WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END, {next_attempt_at} = v.at";
+
+/// Kept for longer.
+pub(super) const RENEW: &str = "{next_attempt_at} = v.next";
