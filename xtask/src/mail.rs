@@ -29,7 +29,9 @@ pub(crate) fn python() -> Option<PathBuf> {
     let in_path = system::program("python3");
     let usual = Some(PathBuf::from("/usr/bin/python3"));
     in_path.into_iter().chain(usual).find(|python| {
-        system::succeeds(Command::new(python).args(["-c", "import venv, ensurepip"]))
+        system::succeeds(
+            Command::new(python).args(["-c", "import venv; from ensurepip import version"]),
+        )
     })
 }
 

@@ -92,30 +92,32 @@ impl Server {
             ],
         )?;
 
+        // From here on whatever is started is also stopped.
+        let mut server = Self {
+            guard: tools.guard()?,
+            port: 0,
+            _dir: dir,
+        };
         // Somebody may take the port between the look and the start.
         let mut attempts = 0;
-        let port = loop {
+        loop {
             attempts += 1;
-            let port = system::free_port()?;
+            server.port = system::free_port()?;
             println!(
-                "starting a private {version} on port {port}, data in {} …",
-                dir.path().display()
+                "starting a private {version} on port {}, data in {} …",
+                server.port,
+                tools.dir.display()
             );
-            tools.configure(port)?;
+            tools.configure(server.port)?;
             match tools.run(
                 "pg_ctl",
                 &["start", "-w", "-t", "60", "-D", "data", "-l", "log"],
             ) {
-                Ok(()) => break port,
+                Ok(()) => return Ok(server),
                 Err(error) if attempts == 3 => return Err(error.context(tools.log())),
                 Err(_) => {}
             }
-        };
-        Ok(Self {
-            guard: tools.guard()?,
-            port,
-            _dir: dir,
-        })
+        }
     }
 
     /// The address of an administrator who may create databases.

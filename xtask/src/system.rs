@@ -75,11 +75,13 @@ pub(crate) fn workspace() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Cargo's target folder, whichever way it was configured: we were built into it.
+/// Cargo's target folder, whichever way it was configured: we were built into
+/// `<target>/<profile>/`.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
-    let target = program
+    program
         .ancestors()
-        .find(|dir| dir.join("CACHEDIR.TAG").is_file());
-    Ok(target.map_or_else(|| workspace().join("target"), Path::to_path_buf))
+        .nth(2)
+        .map(Path::to_path_buf)
+        .context("this program does not lie in a target folder")
 }

@@ -7,3 +7,4 @@ pub mod aiosmtpd;
 pub mod database;
 pub mod postfix;
 pub mod server;
+pub mod smtp;

@@ -63,23 +63,23 @@ impl Postfix {
             .tempdir()
             .expect("a temporary folder can be made");
         lay_out(dir.path(), port);
-        let started = Command::new(command)
-            .arg("-c")
-            .arg(dir.path().join("etc"))
-            .arg("start")
-            .stdin(Stdio::null())
-            .output();
-        let started =
-            started.unwrap_or_else(|error| panic!("cannot start {command} ({POSTFIX}): {error}"));
-        // From here on whatever was started is stopped again.
         let postfix = Self {
             guard: guard(command, dir.path()),
             port,
             dir,
         };
-        if !started.status.success() {
-            let said = String::from_utf8_lossy(&started.stderr).into_owned();
-            return Err(format!("postfix did not start: {said}\n{}", postfix.log()));
+        let code = wait_until("`postfix start`", || {
+            fs::read_to_string(postfix.dir.path().join("code"))
+                .ok()
+                .filter(|code| code.ends_with('\n'))
+        });
+        if code.trim() != "0" {
+            let said = fs::read_to_string(postfix.dir.path().join("said")).unwrap_or_default();
+            return Err(format!(
+                "`{command} start` ({POSTFIX}) ended with {}: {said}\n{}",
+                code.trim(),
+                postfix.log()
+            ));
         }
         let greeted = || {
             let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
@@ -157,16 +157,20 @@ impl Drop for Postfix {
     }
 }
 
-/// A process that waits until we close its input or die, then stops Postfix and removes its
-/// folder. Its own process group keeps Ctrl-C away from it.
+/// What the guard does: start, tell how that went, wait for the end of its input, stop.
+const GUARD: &str = r#"
+"$1" -c "$2/etc" start </dev/null >"$2/said" 2>&1
+echo $? >"$2/code"
+cat >/dev/null
+"$1" -c "$2/etc" stop
+rm -rf "$2"
+"#;
+
+/// A process that starts Postfix, waits until we close its input or die, then stops it and removes
+/// its folder. Its own process group keeps Ctrl-C away from it.
 fn guard(command: &str, dir: &Path) -> Child {
     Command::new("sh")
-        .args([
-            "-c",
-            "cat >/dev/null; \"$1\" -c \"$2/etc\" stop; rm -rf \"$2\"",
-            "guard",
-            command,
-        ])
+        .args(["-c", GUARD, "guard", command])
         .arg(dir)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

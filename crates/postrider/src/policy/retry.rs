@@ -101,6 +101,27 @@ impl RetryPolicy {
         i32::try_from(self.delays.len()).unwrap_or(i32::MAX - 1) + 1
     }
 
+    /// When to try again a row that was put off at no cost, in a run of such deferrals that began
+    /// at `since` (`None`: with this one). The same list, indexed by how far the run has come.
+    #[must_use]
+    pub fn next_in_run(
+        &self,
+        now: Timestamp,
+        since: Option<Timestamp>,
+        asked: Option<Duration>,
+        seed: OutboxId,
+    ) -> Timestamp {
+        // Three quarters of each delay must have passed, since jitter can shorten it by a fifth.
+        let mut elapsed = since.map_or(Duration::ZERO, |since| now.since(since)).mul_f64(4.0 / 3.0);
+        let mut place = 1;
+        for delay in &self.delays {
+            let Some(left) = elapsed.checked_sub(*delay) else { break };
+            elapsed = left;
+            place += 1;
+        }
+        self.next_at(now, place, asked, seed)
+    }
+
     /// When to try again after the `failures`-th failure (1 is the first), at `now`.
     ///
     /// Never before `now`, never zero, and never later than the longest delay plus its jitter,
@@ -182,6 +203,19 @@ mod tests {
     fn the_defaults_are_the_documented_lists() {
         assert_eq!(RetryPolicy::email().max_attempts(), 11);
         assert_eq!(RetryPolicy::webhook().max_attempts(), 10);
+    }
+
+    #[test]
+    fn a_run_of_deferrals_goes_through_the_list_once() {
+        let policy = RetryPolicy::email();
+        let (mut now, mut delays) = (at(), Vec::new());
+        for _ in 0..10 {
+            let next = policy.next_in_run(now, Some(at()), None, OutboxId::from(Uuid::from_u128(7)));
+            delays.push(next.since(now).as_secs());
+            now = next;
+        }
+        assert!(delays.windows(2).all(|pair| pair[1] > pair[0]), "{delays:?}");
+        assert!(delays[0] <= 72 && delays[9] >= 69_000, "{delays:?}");
     }
 
     proptest! {

@@ -107,12 +107,13 @@ pub enum Run {
 }
 
 /// What became of a settlement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Settled {
-    /// The row.
-    pub id: OutboxId,
-    /// Its status and attempts now; `None` if the claim was lost and nothing changed.
-    pub now: Option<(OutboxStatus, i32)>,
+    /// The claim under which the row was tried.
+    pub claim: Claim,
+    /// The row's status and attempts now; `None` if the claim was lost and nothing changed; an
+    /// error if the database refused this row for good.
+    pub now: Result<Option<(OutboxStatus, i32)>>,
 }
 
 /// The statement that an ending goes through.
@@ -155,31 +156,32 @@ impl Text {
 }
 
 impl<E: OutboxEntity> Rows<E, Root> {
-    /// Writes how attempts ended, each fenced by its claim; one answer per settlement, in order.
+    /// Writes how attempts ended, each fenced by its claim; one answer per settlement, in the
+    /// order of their ids.
     ///
     /// One transaction for all. If the database refuses the batch for good, each row is settled
-    /// by itself, so that one bad row blocks no other.
+    /// by itself, so that one bad row blocks no other. Source: contract C4.7.
     ///
     /// # Errors
-    /// The first row's that could not be written even by itself; the others are then written.
+    /// [`ErrorKind::Transient`] if nothing is known to be written: settle all of them again. A
+    /// settlement whose commit was unknown then answers that its claim is lost.
     ///
     /// # Cancel safety
     /// Safe: the writing goes on.
-    pub async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
-        let mut settlements = settlements;
+    pub async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        let mut settlements = settlements.to_vec();
         settlements.sort_by_key(|settlement| settlement.claim.id);
         let settlements = Arc::new(settlements);
         match self.settle_together(Arc::clone(&settlements)).await {
-            Err(error) if !error.is_transient() && settlements.len() > 1 => {
+            Err(error) if !error.is_transient() => {
                 let mut all = Vec::with_capacity(settlements.len());
-                let mut refused = None;
                 for settlement in settlements.iter() {
                     match self.settle_together(Arc::new(vec![settlement.clone()])).await {
                         Ok(settled) => all.extend(settled),
-                        Err(error) => refused = refused.or(Some(error)),
+                        Err(error) => all.push(Settled { claim: settlement.claim, now: Err(error) }),
                     }
                 }
-                refused.map_or(Ok(all), Err)
+                Ok(all)
             }
             answer => answer,
         }
@@ -241,7 +243,8 @@ impl<E: OutboxEntity> Rows<E, Root> {
 
     async fn settle_one(&self, settlement: Settlement, event: Event) -> Result<OutboxStatus> {
         let id = settlement.claim.id;
-        match self.settle(vec![settlement]).await?.first().and_then(|settled| settled.now) {
+        let settled = self.settle(&[settlement]).await?.pop().map_or(Ok(None), |settled| settled.now)?;
+        match settled {
             Some((status, _)) => Ok(status),
             None => Err(self.refusal(id, event).await?),
         }
@@ -347,7 +350,7 @@ async fn write_all(
         .flatten()
         .collect();
     history::write(connection, shared, &lines).await?;
-    Ok(settlements.iter().map(|s| Settled { id: s.claim.id, now: now.get(&s.claim.id).copied() }).collect())
+    Ok(settlements.iter().map(|s| Settled { claim: s.claim, now: Ok(now.get(&s.claim.id).copied()) }).collect())
 }
 
 /// The lines of one settlement: the claims lost before it, then itself.

@@ -1,0 +1,335 @@
+//! One attempt at one row: the mail goes through a conversation and comes out as an outcome.
+//!
+//! Where it stands: the only place that knows rows and SMTP both. The rules per address:
+//! - To is asked for first. If it is refused, nothing is sent: for good, the row is rejected; for
+//!   now, it is tried again as a whole, so that all copies stay together.
+//! - A refused copy never stops the mail. Refused for good, it is noted; refused for now, the row
+//!   is tried again for that copy alone.
+//! - Whoever accepted the message in this send is not sent to again; a copy refused for good is
+//!   not asked for again.
+//! - The answer to the final dot holds for every address that was accepted before it. If it does
+//!   not come, all of these are in doubt.
+//!
+//! It must cross the point of no return before the final dot and at no other place, and must never
+//! call a message undelivered once that dot was on its way and the server did not say so.
+
+use postrider::channel::Delivery;
+use postrider::model::text::storable_error;
+use postrider::model::{
+    AddressState, Blame, InDoubt, Ledger, LedgerEntry, Outcome, Reject, Retry, Role, Sent, Timestamp,
+};
+
+use super::EmailChannel;
+use super::mail::{Addressee, Mail, Unsendable};
+use super::message::Message;
+use super::smtp::classify::{Phase, UNEXPECTED, Verdict, classify};
+use super::smtp::failure::{Cause, Failure};
+use super::smtp::reply::Reply;
+use super::smtp::session::Session;
+use super::smtp::transaction::MailParameters;
+
+/// The name under which a delivery by SMTP is recorded.
+const PROVIDER: &str = "smtp";
+
+/// How a conversation ended, and what that leaves of the connection.
+struct Ending {
+    outcome: Outcome,
+    connection: Connection,
+}
+
+/// What may be done with the connection.
+#[derive(Clone, Copy)]
+enum Connection {
+    /// The transaction is complete: it can serve the next message.
+    Clean,
+    /// The transaction was left half-way: RSET first.
+    Unfinished,
+    /// Not to be used again.
+    Spent,
+}
+
+/// A refusal that the row has to bear.
+struct Trouble {
+    verdict: Verdict,
+    text: String,
+}
+
+impl Trouble {
+    fn of(phase: Phase, reply: Reply) -> Self {
+        let verdict = classify(phase, &reply);
+        Self { verdict, text: Cause::Refused(reply).during(phase).text() }
+    }
+
+    fn address_state(&self) -> AddressState {
+        match self.verdict {
+            Verdict::Retry(..) => AddressState::Deferred,
+            Verdict::Reject(_) => AddressState::Rejected,
+        }
+    }
+
+    fn into_outcome(self, ledger: Option<Ledger>) -> Outcome {
+        match self.verdict {
+            Verdict::Retry(scope, blame) => {
+                Outcome::Retry(Retry { error: self.text, after: None, scope, blame, ledger })
+            }
+            Verdict::Reject(blame) => Outcome::Reject(Reject { error: self.text, blame, ledger }),
+        }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self { verdict: failure.verdict(), text: failure.text() }
+    }
+}
+
+/// The copies that were refused in this attempt: the first of each kind speaks for all.
+#[derive(Default)]
+struct Refusals {
+    deferred: Option<Trouble>,
+    rejected: Option<Trouble>,
+}
+
+impl Refusals {
+    fn note(&mut self, trouble: Trouble) {
+        let first = match trouble.address_state() {
+            AddressState::Deferred => &mut self.deferred,
+            _ => &mut self.rejected,
+        };
+        first.get_or_insert(trouble);
+    }
+}
+
+/// Delivers one row.
+///
+/// # Cancel safety
+/// Dropping the future closes its connection, which then serves nobody else.
+pub(super) async fn attempt(channel: &EmailChannel, delivery: Delivery<'_>) -> Outcome {
+    let clock = delivery.clock();
+    let transaction = match Transaction::prepare(channel, delivery) {
+        Ok(transaction) => transaction,
+        Err(outcome) => return outcome,
+    };
+    let mut checkout = match channel.pool.checkout(clock).await {
+        Ok(checkout) => checkout,
+        Err(failure) => return Trouble::from(failure).into_outcome(None),
+    };
+    let mut result = transaction.run(checkout.session()).await;
+    if checkout.is_reused() && result.as_ref().is_err_and(Failure::may_be_staleness) {
+        tracing::debug!("a kept connection to the relay had gone stale; opening a new one");
+        checkout = match checkout.replace(clock).await {
+            Ok(fresh) => fresh,
+            Err(failure) => return Trouble::from(failure).into_outcome(None),
+        };
+        result = transaction.run(checkout.session()).await;
+    }
+    match result {
+        Ok(Ending { outcome, connection: Connection::Clean }) => {
+            checkout.give_back(clock).await;
+            outcome
+        }
+        Ok(Ending { outcome, connection: Connection::Unfinished }) => {
+            checkout.reset_and_give_back(clock).await;
+            outcome
+        }
+        Ok(Ending { outcome, connection: Connection::Spent }) => outcome,
+        Err(failure) => {
+            let is_usable = matches!(&failure.cause, Cause::Refused(reply) if reply.code() != 421);
+            if is_usable {
+                checkout.reset_and_give_back(clock).await;
+            }
+            Trouble::from(failure).into_outcome(None)
+        }
+    }
+}
+
+/// What is to be handed over, and to whom.
+struct Transaction<'a> {
+    channel: &'a EmailChannel,
+    delivery: Delivery<'a>,
+    mail: Mail,
+    message: Message,
+    /// What earlier attempts of this send found.
+    ledger: Ledger,
+}
+
+impl<'a> Transaction<'a> {
+    /// Reads the row and builds its message; an end that needs no connection is the error.
+    fn prepare(channel: &'a EmailChannel, delivery: Delivery<'a>) -> Result<Self, Outcome> {
+        let row = delivery.row();
+        let mail = Mail::read(row).map_err(Unsendable::into_outcome)?;
+        let ledger = row.state().recipients.clone().unwrap_or_default();
+        let message = channel.build(&mail, row).map_err(Unsendable::into_outcome)?;
+        let transaction = Self { channel, delivery, mail, message, ledger };
+        if transaction.open(&transaction.mail, &transaction.ledger).is_empty() {
+            return Err(settled(transaction.ledger, Refusals::default()));
+        }
+        Ok(transaction)
+    }
+
+    /// The addresses that this attempt has to ask for.
+    fn open<'m>(&self, mail: &'m Mail, ledger: &Ledger) -> Vec<&'m Addressee> {
+        let is_open = |addressee: &&Addressee| match ledger.state(addressee.role, &addressee.text) {
+            Some(AddressState::Accepted) => false,
+            Some(AddressState::Rejected) => addressee.role == Role::To,
+            _ => true,
+        };
+        mail.addressees.iter().filter(is_open).collect()
+    }
+
+    /// Runs the transaction on a session. A failure means that nothing was handed over.
+    async fn run(&self, session: &mut Session) -> Result<Ending, Failure> {
+        let mut ledger = self.ledger.clone();
+        if !self.message.needs_smtputf8() || session.abilities().smtputf8 {
+            return self.transfer(session, &self.mail, &self.message, ledger).await;
+        }
+        // Copies that the server has no way to reach are refused; the others get the mail.
+        let mut mail = self.mail.clone();
+        let text = "the relay does not offer SMTPUTF8, which this address needs";
+        for copy in mail.leave_out_utf8_copies() {
+            ledger.record(entry(&copy, AddressState::Rejected, self.delivery.clock().now(), text.to_owned()));
+        }
+        match self.channel.build(&mail, self.delivery.row()) {
+            Ok(message) if !message.needs_smtputf8() => {
+                if self.open(&mail, &ledger).is_empty() {
+                    return Ok(Ending { outcome: settled(ledger, Refusals::default()), connection: Connection::Clean });
+                }
+                self.transfer(session, &mail, &message, ledger).await
+            }
+            Ok(_) => {
+                let to_needs_it = mail.mailboxes(Role::To).any(|mailbox| mailbox.address().needs_smtputf8());
+                let blame = if to_needs_it { Blame::Recipient } else { Blame::Message };
+                let trouble = Trouble { verdict: Verdict::Reject(blame), text: text.replace("this address", "an address of this mail") };
+                Ok(Ending { outcome: trouble.into_outcome(Some(ledger)), connection: Connection::Clean })
+            }
+            Err(unsendable) => Ok(Ending { outcome: unsendable.into_outcome(), connection: Connection::Clean }),
+        }
+    }
+
+    async fn transfer(
+        &self,
+        session: &mut Session,
+        mail: &Mail,
+        message: &Message,
+        mut ledger: Ledger,
+    ) -> Result<Ending, Failure> {
+        let clock = self.delivery.clock();
+        if let Some(Some(limit)) = session.abilities().size
+            && message.bytes().len() as u64 > limit
+        {
+            let text = format!("the message has {} octets; the relay takes {limit} (SIZE)", message.bytes().len());
+            let trouble = Trouble { verdict: Verdict::Reject(Blame::Message), text };
+            return Ok(Ending { outcome: trouble.into_outcome(Some(ledger)), connection: Connection::Clean });
+        }
+        let parameters = MailParameters { size: message.bytes().len(), needs_smtputf8: message.needs_smtputf8() };
+        session.mail(message.envelope_sender(), parameters, clock).await?;
+
+        let mut accepted = Vec::new();
+        let mut refusals = Refusals::default();
+        for addressee in self.open(mail, &ledger) {
+            let reply = session.recipient(&addressee.address().wire(), clock).await?;
+            if reply.is_positive() {
+                accepted.push(addressee);
+                continue;
+            }
+            let trouble = Trouble::of(Phase::Recipient, reply);
+            ledger.record(entry(addressee, trouble.address_state(), clock.now(), trouble.text.clone()));
+            if addressee.role == Role::To {
+                return Ok(unfinished(trouble.into_outcome(Some(ledger))));
+            }
+            refusals.note(trouble);
+        }
+        if accepted.is_empty() {
+            return Ok(unfinished(settled(ledger, refusals)));
+        }
+        let reply = session.data(clock).await?;
+        if reply.code() != 354 {
+            let is_refusal = reply.is_negative();
+            let outcome = self.refused_by_all(Phase::Data, reply, &accepted, ledger);
+            let connection = if is_refusal { Connection::Unfinished } else { Connection::Spent };
+            return Ok(Ending { outcome, connection });
+        }
+        session.content(message.bytes(), clock).await?;
+        if !self.delivery.point_of_no_return().cross() {
+            let (verdict, text) = (UNEXPECTED, "the delivery was cut before the message was handed over".to_owned());
+            return Ok(spent(Trouble { verdict, text }.into_outcome(None)));
+        }
+        let answer = session.end_of_data(clock).await;
+        Ok(self.conclude(answer, &accepted, refusals, ledger))
+    }
+
+    /// What the answer to the final dot, or its absence, makes of the row.
+    fn conclude(
+        &self,
+        answer: Result<Reply, Failure>,
+        accepted: &[&Addressee],
+        refusals: Refusals,
+        mut ledger: Ledger,
+    ) -> Ending {
+        let now = self.delivery.clock().now();
+        match answer {
+            Ok(reply) if reply.is_positive() => {
+                for addressee in accepted {
+                    ledger.record(entry(addressee, AddressState::Accepted, now, reply.text()));
+                }
+                Ending { outcome: settled(ledger, refusals), connection: Connection::Clean }
+            }
+            Ok(reply) if reply.is_negative() => {
+                unfinished(self.refused_by_all(Phase::EndOfData, reply, accepted, ledger))
+            }
+            Err(Failure { phase, cause: Cause::Refused(goodbye) }) => {
+                spent(self.refused_by_all(phase, goodbye, accepted, ledger))
+            }
+            unclear => {
+                let what = match unclear {
+                    Ok(reply) => format!("the relay answered {}", reply.text()),
+                    Err(failure) => failure.text(),
+                };
+                let error = storable_error(&format!("the outcome is unknown after the end of data: {what}"));
+                for addressee in accepted {
+                    ledger.record(entry(addressee, AddressState::InDoubt, now, error.clone()));
+                }
+                spent(Outcome::InDoubt(InDoubt { error, ledger: Some(ledger) }))
+            }
+        }
+    }
+
+    /// A refusal of the message holds for every address that had been accepted.
+    fn refused_by_all(&self, phase: Phase, reply: Reply, accepted: &[&Addressee], mut ledger: Ledger) -> Outcome {
+        let trouble = Trouble::of(phase, reply);
+        let now = self.delivery.clock().now();
+        for addressee in accepted {
+            ledger.record(entry(addressee, trouble.address_state(), now, trouble.text.clone()));
+        }
+        trouble.into_outcome(Some(ledger))
+    }
+}
+
+/// The outcome once every open address has its answer.
+fn settled(ledger: Ledger, refusals: Refusals) -> Outcome {
+    if let Some(trouble) = refusals.deferred {
+        return trouble.into_outcome(Some(ledger));
+    }
+    if ledger.entries().iter().any(|entry| entry.state == AddressState::Accepted) {
+        return Outcome::Sent(Sent {
+            provider: Some(PROVIDER.into()),
+            provider_message_id: None,
+            ledger: Some(ledger),
+        });
+    }
+    let refused_before =
+        || Trouble { verdict: Verdict::Reject(Blame::Nobody), text: "every address was refused before".into() };
+    refusals.rejected.unwrap_or_else(refused_before).into_outcome(Some(ledger))
+}
+
+fn entry(addressee: &Addressee, state: AddressState, at: Timestamp, reply: String) -> LedgerEntry {
+    LedgerEntry { address: addressee.text.clone(), role: addressee.role, state, at, reply: Some(reply) }
+}
+
+fn unfinished(outcome: Outcome) -> Ending {
+    Ending { outcome, connection: Connection::Unfinished }
+}
+
+fn spent(outcome: Outcome) -> Ending {
+    Ending { outcome, connection: Connection::Spent }
+}

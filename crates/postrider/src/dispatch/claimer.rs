@@ -1,0 +1,234 @@
+//! One task per node that claims: rows handed over after a commit, and due rows found by polling.
+//!
+//! It claims no more than there are free slots, so nothing waits claimed in memory. Polling alone
+//! is enough; everything else only shortens it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use super::Shared;
+use super::deliver::deliver;
+use super::settler::Job;
+use crate::error::Result;
+use crate::model::clock::within;
+use crate::model::{OutboxEntity, Timestamp};
+use crate::store::{ClaimOrder, Claimed};
+
+/// How far behind now the floor of the claims stays.
+const FLOOR_LAG: Duration = Duration::from_secs(60);
+/// How often a claim looks below the floor, for rows that were committed late.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often rows are looked for that lost their worker again and again.
+const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
+/// The longest pause after the database refused.
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+
+/// Starts the task; it ends when the dispatcher stops.
+pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>, endings: mpsc::Sender<Job>) -> JoinHandle<()> {
+    let claimer = Claimer {
+        slots: Arc::new(Semaphore::new(shared.config.concurrency)),
+        interval: shared.config.poll_min,
+        next_poll: Duration::ZERO,
+        next_sweep: Duration::ZERO,
+        next_suspects: Duration::ZERO,
+        floor: Timestamp::MIN,
+        seen: Timestamp::MIN,
+        polled_last: false,
+        failures: 0,
+        shared: Arc::clone(shared),
+        endings,
+    };
+    tokio::spawn(claimer.run())
+}
+
+struct Claimer<E> {
+    shared: Arc<Shared<E>>,
+    endings: mpsc::Sender<Job>,
+    slots: Arc<Semaphore>,
+    interval: Duration,
+    next_poll: Duration,
+    next_sweep: Duration,
+    next_suspects: Duration,
+    /// No row due before this is looked at, but for sweeps.
+    floor: Timestamp,
+    /// The wall time of the latest poll, to notice a clock that steps back.
+    seen: Timestamp,
+    polled_last: bool,
+    failures: u32,
+}
+
+impl<E: OutboxEntity> Claimer<E> {
+    async fn run(mut self) {
+        let stopping = self.shared.stopping.clone();
+        while !stopping.is_cancelled() {
+            // Only this task takes slots, so one that was free stays free.
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                slot = self.slots.acquire() => drop(slot),
+            }
+            if let Err(error) = self.turn().await {
+                if self.failures == 0 {
+                    warn!(%error, "rows cannot be claimed; tried again until they can");
+                }
+                self.failures = self.failures.saturating_add(1);
+                let pause = (Duration::from_millis(100) * 2_u32.pow(self.failures.min(10))).min(BACK_OFF_MAX);
+                tokio::select! {
+                    () = stopping.cancelled() => return,
+                    () = self.shared.clock.sleep(pause) => {}
+                }
+            } else if self.failures > 0 {
+                info!("rows are claimed again");
+                self.failures = 0;
+            }
+        }
+    }
+
+    /// Claims something, or waits until there may be something to claim.
+    async fn turn(&mut self) -> Result<()> {
+        let free = self.slots.available_permits().min(self.shared.config.batch);
+        let poll_is_due = self.shared.clock.monotonic() >= self.next_poll;
+        // Both have their turn, however busy the other is.
+        if poll_is_due && !self.polled_last {
+            self.polled_last = true;
+            return self.poll(free).await;
+        }
+        self.polled_last = false;
+        let handed_over = self.shared.signal.take(free);
+        if !handed_over.is_empty() {
+            let lease = self.lease();
+            let claimed = self
+                .shared
+                .rows
+                .claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node)
+                .await?;
+            self.send_off(claimed, lease.until);
+            return Ok(());
+        }
+        if !poll_is_due {
+            self.wait().await;
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self) {
+        let pause = self.next_poll.saturating_sub(self.shared.clock.monotonic());
+        tokio::select! {
+            () = self.shared.stopping.cancelled() => {}
+            () = self.shared.clock.sleep(pause) => {}
+            () = self.shared.signal.wake().notified() => {
+                self.interval = self.shared.config.poll_min;
+                let soon = if self.shared.signal.is_eager() { self.interval } else { Duration::ZERO };
+                self.next_poll = self.next_poll.min(self.shared.clock.monotonic() + soon);
+            }
+        }
+    }
+
+    async fn poll(&mut self, free: usize) -> Result<()> {
+        let started = self.shared.clock.monotonic();
+        if started >= self.next_suspects {
+            self.next_suspects = started + SUSPECTS_EVERY;
+            self.look_after_lost().await?;
+        }
+        let lease = self.lease();
+        if lease.now < self.seen {
+            self.floor = Timestamp::MIN;
+        }
+        self.seen = lease.now;
+        let sweep = started >= self.next_sweep;
+        let order = ClaimOrder {
+            now: lease.now,
+            reclaim_at: lease.reclaim_at,
+            node: self.shared.config.node.clone(),
+            floor: if sweep { Timestamp::MIN } else { self.floor },
+            limit: free,
+        };
+        let claimed = self.shared.rows.claim_due(&order).await?;
+        let found = claimed.len();
+        self.send_off(claimed, lease.until);
+        if found < free {
+            if sweep {
+                self.next_sweep = started + SWEEP_EVERY;
+            }
+            self.floor = lease.now.minus(FLOOR_LAG);
+        }
+        self.schedule(found, free).await
+    }
+
+    /// When to look again: at once after a full claim, often after some, then ever more seldom,
+    /// but never past the next due time.
+    async fn schedule(&mut self, found: usize, free: usize) -> Result<()> {
+        let config = &self.shared.config;
+        if found == free {
+            self.next_poll = self.shared.clock.monotonic();
+            return Ok(());
+        }
+        let often = found > 0 || self.shared.signal.is_eager();
+        self.interval = if often { config.poll_min } else { (self.interval * 2).min(config.poll_max) };
+        let mut pause = self.interval.mul_f64(jitter(self.shared.clock.monotonic()));
+        if self.interval > config.poll_min
+            && let Some(next_due) = self.shared.rows.next_due().await?
+        {
+            pause = pause.min(next_due.since(self.shared.clock.now()).max(config.poll_min));
+        }
+        self.next_poll = self.shared.clock.monotonic() + pause;
+        Ok(())
+    }
+
+    /// Rows that lost their worker twice are tried alone, once; after that they are given up.
+    async fn look_after_lost(&mut self) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let buried = shared.rows.bury_lost(shared.clock.now()).await?;
+        if buried > 0 {
+            shared.counters.dead(buried);
+            warn!(rows = buried, "rows were given up: each lost its worker again and again");
+        }
+        let lease = self.lease();
+        let Some(suspect) = shared.rows.claim_suspect(lease.now, lease.reclaim_at, &shared.config.node).await? else {
+            return Ok(());
+        };
+        warn!(id = %suspect.claim.id, "a row lost its worker three times in a row; it is tried alone");
+        let timeout = shared.config.claim_timeout;
+        within(&*shared.clock, timeout / 3, shared.flights.all_landed()).await;
+        let alone = self.send_off(vec![suspect], lease.until);
+        for delivery in alone {
+            within(&*shared.clock, timeout, delivery).await;
+        }
+        Ok(())
+    }
+
+    fn send_off(&self, claimed: Vec<Claimed<E>>, lease_until: Duration) -> Vec<JoinHandle<()>> {
+        self.shared.counters.claimed(claimed.len());
+        claimed
+            .into_iter()
+            .filter_map(|claimed| {
+                let slot = Arc::clone(&self.slots).try_acquire_owned().ok()?;
+                let flight = self.shared.flights.depart(claimed.claim, lease_until);
+                let (shared, endings) = (Arc::clone(&self.shared), self.endings.clone());
+                Some(tokio::spawn(deliver(shared, claimed, flight, endings, slot)))
+            })
+            .collect()
+    }
+
+    /// The lease of a claim that is asked for now: its timer starts before the claim does.
+    fn lease(&self) -> Lease {
+        let timeout = self.shared.config.claim_timeout;
+        let until = self.shared.clock.monotonic() + timeout;
+        let now = self.shared.clock.now();
+        Lease { now, reclaim_at: now.plus(timeout), until }
+    }
+}
+
+struct Lease {
+    now: Timestamp,
+    reclaim_at: Timestamp,
+    until: Duration,
+}
+
+/// A share between 0.8 and 1, so that nodes do not poll in step.
+fn jitter(reading: Duration) -> f64 {
+    0.8 + 0.2 * f64::from(reading.subsec_nanos() % 1_000) / 1_000.0
+}

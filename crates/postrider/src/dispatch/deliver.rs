@@ -1,0 +1,216 @@
+//! One claimed row: hand it to its channel, watch over it, say how it ended.
+//!
+//! The channel runs in a task of its own, so that a panic ends its row alone. It is cut when its
+//! claim is lost, its time is over or the node stops, but never past its point of no return
+//! without being noted as in doubt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use super::ending::{self, Written};
+use super::flight::Flight;
+use super::settler::Job;
+use super::Shared;
+use crate::channel::{Channel, Delivery, PointOfNoReturn};
+use crate::error::Error;
+use crate::model::{
+    Blame, Clock, FailureScope, InDoubt, InDoubtPolicy, Outcome, OutboxEntity, OutboxId, OutboxRow, Retry, Suppress,
+};
+use crate::policy::RetryPolicy;
+use crate::store::{Claimed, Ending, Settlement};
+
+/// Delivers one claimed row and waits until its ending is written.
+pub(super) async fn deliver<E: OutboxEntity>(
+    shared: Arc<Shared<E>>,
+    claimed: Claimed<E>,
+    flight: Arc<Flight>,
+    endings: mpsc::Sender<Job>,
+    _slot: OwnedSemaphorePermit,
+) {
+    let claim = claimed.claim;
+    let started_at = shared.clock.now();
+    let losses = claimed.entity.as_ref().map_or(0, |entity| entity.row().state.lost_claims);
+    let written = match claimed.entity {
+        Ok(entity) => attempt(&shared, Arc::new(entity), &flight).await,
+        Err(error) => Some(unreadable(claim.id, &error, &*shared.clock)),
+    };
+    let Some(Written { ending, ledger, blame }) = written else {
+        shared.counters.claims_lost(1);
+        shared.flights.land(claim);
+        warn!(id = %claim.id, "the claim was lost to another node before the delivery began to count; it was cut");
+        return;
+    };
+    let node = Some(shared.config.node.clone());
+    let settlement =
+        Settlement { claim, at: shared.clock.now(), ending, ledger, started_at: Some(started_at), node, blame, losses };
+    let (done, confirmed) = oneshot::channel();
+    if endings.send(Job { settlement, flight, done, bare: false }).await.is_ok() {
+        // The slot is held until the database confirmed.
+        let _ = confirmed.await;
+    }
+}
+
+/// What to write for the row; `None` if the claim is lost and nothing is.
+async fn attempt<E: OutboxEntity>(shared: &Shared<E>, entity: Arc<E>, flight: &Flight) -> Option<Written> {
+    let row = entity.row();
+    let now = shared.clock.now();
+    let Some(channel) = shared.channels.get(&row.channel) else {
+        let error = format!("this node has no channel {:?}", row.channel);
+        return Some(own_failure(row, error, Blame::Configuration, &RetryPolicy::default(), &*shared.clock));
+    };
+    if row.expires_at.is_some_and(|expires| expires <= now) {
+        let reason = format!("expired at {}", row.expires_at.unwrap_or(now));
+        let stop = Outcome::Suppress(Suppress { reason, reason_code: "expired".to_owned() });
+        return Some(ending::of(row, stop, &channel.retry_policy(), InDoubtPolicy::Retry, now));
+    }
+    if flight.lease_left(shared.clock.monotonic()) < shared.config.claim_timeout / 2 {
+        debug!(id = %row.id, "given back: too little of the claim was left to begin");
+        return Some(released());
+    }
+    match watch(shared, &entity, channel, flight).await {
+        Watched::Ended(outcome) => {
+            let now = shared.clock.now();
+            Some(ending::of(entity.row(), outcome, &channel.retry_policy(), channel.in_doubt_policy(), now))
+        }
+        Watched::GivenBack => Some(released()),
+        Watched::Lost => None,
+    }
+}
+
+enum Watched {
+    Ended(Outcome),
+    GivenBack,
+    Lost,
+}
+
+/// Why a delivery is to be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Deadline,
+    Lost,
+    Lease,
+    Stop,
+}
+
+async fn watch<E: OutboxEntity>(
+    shared: &Shared<E>,
+    entity: &Arc<E>,
+    channel: &Arc<dyn Channel>,
+    flight: &Flight,
+) -> Watched {
+    let point = Arc::new(PointOfNoReturn::new());
+    let mut task = run(Arc::clone(channel), Arc::clone(entity), Arc::clone(&shared.clock), Arc::clone(&point));
+    let deadline = channel.deadline();
+    let mut over = shared.clock.sleep(deadline);
+    let mut claim_gone = false;
+    loop {
+        let cut = tokio::select! {
+            biased;
+            ended = &mut task => return Watched::Ended(ended.unwrap_or_else(|panic| panicked(&point, &panic))),
+            () = &mut over => Cut::Deadline,
+            () = shared.cutting.cancelled() => Cut::Stop,
+            () = flight.lost.cancelled(), if !claim_gone => Cut::Lost,
+            () = lease_out(flight, &*shared.clock), if !claim_gone => Cut::Lease,
+        };
+        if point.close() {
+            return cut_before(cut, &mut task, deadline).await;
+        }
+        match cut {
+            // Past the point of no return its answer is waited for: the message may be out.
+            Cut::Lost | Cut::Lease => claim_gone = true,
+            Cut::Stop | Cut::Deadline => {
+                task.abort();
+                let error = format!("cut while waiting for the peer's answer ({})", reason(cut, deadline));
+                return Watched::Ended(match task.await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Outcome::InDoubt(InDoubt { error, ledger: None }),
+                });
+            }
+        }
+    }
+}
+
+/// Cut before its point of no return: the peer has not got the message.
+async fn cut_before(cut: Cut, task: &mut JoinHandle<Outcome>, deadline: Duration) -> Watched {
+    task.abort();
+    if let Ok(outcome) = task.await {
+        // It ended at the same moment; what it says is true.
+        return Watched::Ended(outcome);
+    }
+    match cut {
+        Cut::Lost => Watched::Lost,
+        Cut::Lease | Cut::Stop => Watched::GivenBack,
+        Cut::Deadline => Watched::Ended(Outcome::Retry(Retry {
+            error: reason(cut, deadline),
+            after: None,
+            scope: FailureScope::Destination,
+            blame: Blame::Nobody,
+            ledger: None,
+        })),
+    }
+}
+
+fn reason(cut: Cut, deadline: Duration) -> String {
+    match cut {
+        Cut::Deadline => format!("the delivery took longer than {} s", deadline.as_secs_f64()),
+        Cut::Stop => "the node stopped".to_owned(),
+        Cut::Lost | Cut::Lease => "the claim was lost".to_owned(),
+    }
+}
+
+fn run<E: OutboxEntity>(
+    channel: Arc<dyn Channel>,
+    entity: Arc<E>,
+    clock: Arc<dyn Clock>,
+    point: Arc<PointOfNoReturn>,
+) -> JoinHandle<Outcome> {
+    tokio::spawn(async move { channel.deliver(Delivery::new(entity.view(), &*clock, &point)).await })
+}
+
+async fn lease_out(flight: &Flight, clock: &dyn Clock) {
+    loop {
+        let left = flight.lease_left(clock.monotonic());
+        if left.is_zero() {
+            return;
+        }
+        clock.sleep(left).await;
+    }
+}
+
+fn panicked(point: &PointOfNoReturn, stopped: &tokio::task::JoinError) -> Outcome {
+    let error = if stopped.is_panic() { "the channel panicked" } else { "the channel's task was stopped" };
+    if point.has_been_crossed() {
+        let error = format!("{error} while waiting for the peer's answer");
+        return Outcome::InDoubt(InDoubt { error, ledger: None });
+    }
+    Outcome::Retry(Retry {
+        error: error.to_owned(),
+        after: None,
+        scope: FailureScope::Row,
+        blame: Blame::Configuration,
+        ledger: None,
+    })
+}
+
+fn released() -> Written {
+    Written { ending: Ending::Released, ledger: None, blame: None }
+}
+
+/// A failure of our own doing: it counts, so that the row cannot go round for ever.
+fn own_failure(row: &OutboxRow, error: String, blame: Blame, retry: &RetryPolicy, clock: &dyn Clock) -> Written {
+    let outcome = Outcome::Retry(Retry { error, after: None, scope: FailureScope::Row, blame, ledger: None });
+    ending::of(row, outcome, retry, InDoubtPolicy::Retry, clock.now())
+}
+
+/// A row that this node cannot read; a later version may be able to. Case C29.
+fn unreadable(id: OutboxId, error: &Error, clock: &dyn Clock) -> Written {
+    let now = clock.now();
+    let next = RetryPolicy::default().next_at(now, 1, None, id);
+    let error = format!("the row cannot be read: {error}");
+    let ending = Ending::Failure { error, next, reason_code: Some("unreadable".to_owned()), in_doubt: false };
+    Written { ending, ledger: None, blame: Some(Blame::Message) }
+}

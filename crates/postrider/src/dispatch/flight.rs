@@ -1,0 +1,95 @@
+//! The rows that this node is delivering, and how long it may count on each claim.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::store::Claim;
+
+/// One claimed row under way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// The claim was taken over by somebody else.
+    pub(super) lost: CancellationToken,
+    lease_until: AtomicU64,
+}
+
+impl Flight {
+    /// How much of the lease is left at `now`, on the monotonic clock.
+    pub(super) fn lease_left(&self, now: Duration) -> Duration {
+        Duration::from_micros(self.lease_until.load(Ordering::SeqCst)).saturating_sub(now)
+    }
+
+    fn extend(&self, until: Duration) {
+        self.lease_until.fetch_max(micros(until), Ordering::SeqCst);
+    }
+}
+
+/// All rows under way.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    flights: Mutex<HashMap<Claim, Arc<Flight>>>,
+    landed: Notify,
+}
+
+impl Flights {
+    /// Notes a claimed row; its lease lasts until `lease_until` on the monotonic clock, counted
+    /// from before the claim was asked for.
+    pub(super) fn depart(&self, claim: Claim, lease_until: Duration) -> Arc<Flight> {
+        let flight =
+            Arc::new(Flight { lost: CancellationToken::new(), lease_until: AtomicU64::new(micros(lease_until)) });
+        self.lock().insert(claim, Arc::clone(&flight));
+        flight
+    }
+
+    /// The row is settled, or its claim is lost.
+    pub(super) fn land(&self, claim: Claim) {
+        self.lock().remove(&claim);
+        self.landed.notify_waiters();
+    }
+
+    /// The claims under way.
+    pub(super) fn claims(&self) -> Vec<Claim> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// These claims were renewed until `lease_until`, but for the `lost` ones.
+    pub(super) fn renewed(&self, asked: &[Claim], lost: &[Claim], lease_until: Duration) {
+        let flights = self.lock();
+        for claim in asked {
+            if let Some(flight) = flights.get(claim) {
+                if lost.contains(claim) {
+                    flight.lost.cancel();
+                } else {
+                    flight.extend(lease_until);
+                }
+            }
+        }
+    }
+
+    /// Completes once nothing is under way.
+    pub(super) async fn all_landed(&self) {
+        loop {
+            let landed = self.landed.notified();
+            tokio::pin!(landed);
+            // Registered before the look, so that no landing in between is missed.
+            landed.as_mut().enable();
+            if self.lock().is_empty() {
+                return;
+            }
+            landed.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Claim, Arc<Flight>>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,231 @@
+//! One task per node that writes endings and renews claims, both in batches.
+//!
+//! An ending that is not written yet is a possible duplicate, so the window is a few milliseconds;
+//! while the database does not answer, endings are kept and tried again for as long as it takes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tracing::{error, info, warn};
+
+use super::Shared;
+use super::flight::Flight;
+use crate::model::{OutboxEntity, OutboxStatus};
+use crate::store::{Ending, Settlement};
+
+/// Most rows of one settling.
+const BATCH: usize = 256;
+/// The longest pause after the database refused.
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+
+/// An ending to be written.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) settlement: Settlement,
+    pub(super) flight: Arc<Flight>,
+    /// Told once the database confirmed, or the claim is known to be lost.
+    pub(super) done: oneshot::Sender<()>,
+    /// What the peer said was taken out, since the database would not store it.
+    pub(super) bare: bool,
+}
+
+/// Starts the task; it ends once every sender is gone and everything is written.
+pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> (JoinHandle<()>, mpsc::Sender<Job>) {
+    let (sender, jobs) = mpsc::channel(shared.config.concurrency.clamp(BATCH, 4 * BATCH));
+    let settler = Settler {
+        next_renewal: shared.clock.monotonic() + shared.config.claim_timeout / 3,
+        shared: Arc::clone(shared),
+        jobs,
+        pending: Vec::new(),
+        closed_at: None,
+        failures: 0,
+    };
+    (tokio::spawn(settler.run()), sender)
+}
+
+struct Settler<E> {
+    shared: Arc<Shared<E>>,
+    jobs: mpsc::Receiver<Job>,
+    pending: Vec<Job>,
+    next_renewal: Duration,
+    /// When the last sender went, on the monotonic clock.
+    closed_at: Option<Duration>,
+    failures: u32,
+}
+
+impl<E: OutboxEntity> Settler<E> {
+    async fn run(mut self) {
+        loop {
+            self.gather().await;
+            if self.shared.clock.monotonic() >= self.next_renewal {
+                self.renew().await;
+            }
+            if !self.pending.is_empty() && !self.settle().await {
+                self.back_off().await;
+            }
+            if self.is_finished() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for an ending or the next renewal, then a moment for more endings.
+    async fn gather(&mut self) {
+        if self.pending.is_empty() && self.closed_at.is_none() {
+            let until = self.next_renewal.saturating_sub(self.shared.clock.monotonic());
+            tokio::select! {
+                job = self.jobs.recv() => self.take(job),
+                () = self.shared.clock.sleep(until) => return,
+            }
+        }
+        let mut window = self.shared.clock.sleep(self.shared.config.settle_window);
+        // With nothing else under way there is nobody to wait for.
+        while self.closed_at.is_none()
+            && self.pending.len() < BATCH
+            && self.pending.len() < self.shared.flights.claims().len()
+        {
+            tokio::select! {
+                job = self.jobs.recv() => self.take(job),
+                () = &mut window => return,
+            }
+        }
+    }
+
+    fn take(&mut self, job: Option<Job>) {
+        match job {
+            Some(job) => self.pending.push(job),
+            None => self.closed_at = Some(self.shared.clock.monotonic()),
+        }
+    }
+
+    async fn renew(&mut self) {
+        let timeout = self.shared.config.claim_timeout;
+        let asked_at = self.shared.clock.monotonic();
+        self.next_renewal = asked_at + timeout / 3;
+        let claims = self.shared.flights.claims();
+        if claims.is_empty() {
+            return;
+        }
+        let now = self.shared.clock.now();
+        match self.shared.rows.renew(&claims, now, now.plus(timeout)).await {
+            Ok(lost) => self.shared.flights.renewed(&claims, &lost, asked_at + timeout),
+            Err(error) => {
+                warn!(%error, claims = claims.len(), "the claims could not be renewed; tried again soon");
+                self.next_renewal = asked_at + timeout / 12;
+            }
+        }
+    }
+
+    /// True if the database answered.
+    async fn settle(&mut self) -> bool {
+        let batch: Vec<_> = self.pending.iter().take(BATCH).map(|job| job.settlement.clone()).collect();
+        let settled = match self.shared.rows.settle(&batch).await {
+            Ok(settled) => settled,
+            Err(error) => {
+                if self.failures == 0 {
+                    warn!(%error, rows = batch.len(), "endings could not be written; tried again until they are");
+                }
+                return false;
+            }
+        };
+        if self.failures > 0 {
+            info!("endings are written again");
+            self.failures = 0;
+        }
+        for settled in settled {
+            let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else { continue };
+            let mut job = self.pending.swap_remove(at);
+            match settled.now {
+                Ok(now) => self.confirm(job, now),
+                Err(error) if !job.bare => {
+                    warn!(id = %settled.claim.id, %error, "an ending was refused; written without the peer's words");
+                    strip(&mut job.settlement);
+                    job.bare = true;
+                    self.pending.push(job);
+                }
+                Err(error) => {
+                    error!(id = %settled.claim.id, %error, "an ending cannot be written; the row will be tried again");
+                    self.land(job);
+                }
+            }
+        }
+        true
+    }
+
+    fn confirm(&self, job: Job, now: Option<(OutboxStatus, i32)>) {
+        let claim = job.settlement.claim;
+        let counters = &self.shared.counters;
+        match now {
+            None => {
+                counters.claims_lost(1);
+                warn!(id = %claim.id, ending = kind(&job.settlement.ending), "the claim was lost; its ending is dropped");
+            }
+            Some((status, attempts)) => {
+                match (&job.settlement.ending, status) {
+                    (Ending::Released, _) => counters.released(1),
+                    (_, OutboxStatus::Sent) => counters.sent(1),
+                    (_, OutboxStatus::Dead) => counters.dead(1),
+                    (_, OutboxStatus::Suppressed) => counters.suppressed(1),
+                    (Ending::Deferred { .. }, _) => counters.deferred(1),
+                    (_, _) => counters.failed(1),
+                }
+                if matches!(job.settlement.ending, Ending::Failure { in_doubt: true, .. } | Ending::Dead { in_doubt: true, .. }) {
+                    counters.in_doubt(1);
+                }
+                // Never the error's text: it may hold an address.
+                info!(id = %claim.id, %status, attempts, ending = kind(&job.settlement.ending), "settled");
+            }
+        }
+        self.land(job);
+    }
+
+    fn land(&self, job: Job) {
+        self.shared.flights.land(job.settlement.claim);
+        // The delivery may be gone; then nobody waits.
+        let _ = job.done.send(());
+    }
+
+    async fn back_off(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        let pause = (Duration::from_millis(50) * 2_u32.pow(self.failures.min(10))).min(BACK_OFF_MAX);
+        self.shared.clock.sleep(pause).await;
+    }
+
+    fn is_finished(&self) -> bool {
+        let Some(closed_at) = self.closed_at else { return false };
+        let given_up = self.shared.clock.monotonic() >= closed_at + self.shared.config.claim_timeout;
+        if given_up && !self.pending.is_empty() {
+            let in_lease = self.pending.iter().filter(|job| !job.flight.lease_left(closed_at).is_zero()).count();
+            error!(rows = self.pending.len(), in_lease, "stopping with endings that the database never took");
+        }
+        self.pending.is_empty() || given_up
+    }
+}
+
+fn kind(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Sent { .. } => "sent",
+        Ending::Failure { in_doubt: true, .. } => "in doubt",
+        Ending::Failure { .. } => "failure",
+        Ending::Dead { .. } => "dead",
+        Ending::Suppressed { .. } => "suppressed",
+        Ending::Deferred { .. } => "deferred",
+        Ending::Released => "given back",
+    }
+}
+
+/// Takes out everything that came from outside.
+fn strip(settlement: &mut Settlement) {
+    const NOTE: &str = "the peer's words could not be stored";
+    settlement.ledger = None;
+    match &mut settlement.ending {
+        Ending::Sent { provider, provider_message_id, .. } => (*provider, *provider_message_id) = (None, None),
+        Ending::Failure { error, .. } | Ending::Dead { error, .. } | Ending::Deferred { error, .. } => {
+            NOTE.clone_into(error);
+        }
+        Ending::Suppressed { reason, .. } => NOTE.clone_into(reason),
+        Ending::Released => {}
+    }
+}
