@@ -76,6 +76,10 @@ impl Server {
             user,
         };
         let version = tools.version()?;
+        println!(
+            "making the data of a private {version} in {} …",
+            tools.dir.display()
+        );
         tools.run(
             "initdb",
             &[
@@ -103,11 +107,7 @@ impl Server {
         loop {
             attempts += 1;
             server.port = system::free_port()?;
-            println!(
-                "starting a private {version} on port {}, data in {} …",
-                server.port,
-                tools.dir.display()
-            );
+            println!("starting a private {version} on port {} …", server.port);
             tools.configure(server.port)?;
             match tools.run(
                 "pg_ctl",

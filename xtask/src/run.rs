@@ -130,6 +130,9 @@ fn signal_group(name: &str, group: u32) {
 mod tests {
     use super::*;
 
+    /// Signals come to the whole process: these tests must not meet.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -146,6 +149,9 @@ mod tests {
 
     #[test]
     fn a_failed_command_is_an_error_that_names_it() {
+        let _alone = ALONE
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let error = runtime().block_on(async {
             let mut runner = Runner::new().unwrap();
             runner
@@ -168,6 +174,9 @@ mod tests {
             pid_file.display(),
             std::process::id()
         );
+        let _alone = ALONE
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let error = runtime().block_on(async {
             let mut runner = Runner::new().unwrap();
             runner

@@ -9,12 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use postrider::channel::{Channel, Delivery};
-use postrider::model::{
-    AddressState, InDoubtPolicy, Ledger, LedgerEntry, Outcome, OutboxView, Sent,
-};
-use postrider::policy::RetryPolicy;
 use postrider::Result;
+use postrider::channel::{Channel, Delivery};
+use postrider::model::{AddressState, InDoubtPolicy, Ledger, LedgerEntry, OutboxView, Outcome, Sent};
+use postrider::policy::RetryPolicy;
 
 use crate::email;
 use crate::email::mail::{Mail, Unsendable};
@@ -70,7 +68,8 @@ impl SandboxChannel {
 fn take_mail(delivery: Delivery<'_>) -> Result<Ledger, Outcome> {
     let row = delivery.row();
     let mail = Mail::read(row).map_err(Unsendable::into_outcome)?;
-    let sender = Mailbox::parse(&format!("{PROVIDER}@{DOMAIN}")).map_err(|error| Unsendable::Content(error).into_outcome())?;
+    let sender =
+        Mailbox::parse(&format!("{PROVIDER}@{DOMAIN}")).map_err(|error| Unsendable::Content(error).into_outcome())?;
     Message::build(&mail, row, &sender, DOMAIN).map_err(Unsendable::into_outcome)?;
     let mut ledger = row.state().recipients.clone().unwrap_or_default();
     for addressee in &mail.addressees {

@@ -15,21 +15,17 @@
 
 use postrider::channel::Delivery;
 use postrider::model::text::storable_error;
-use postrider::model::{
-    AddressState, Blame, InDoubt, Ledger, LedgerEntry, Outcome, Reject, Retry, Role, Sent, Timestamp,
-};
+use postrider::model::{AddressState, Blame, InDoubt, Ledger, Outcome, Role};
 
 use super::EmailChannel;
 use super::mail::{Addressee, Mail, Unsendable};
 use super::message::Message;
-use super::smtp::classify::{Phase, UNEXPECTED, Verdict, classify};
+use super::results::{Refusals, Trouble, entry, settled, to_first};
+use super::smtp::classify::{Phase, UNEXPECTED, Verdict};
 use super::smtp::failure::{Cause, Failure};
 use super::smtp::reply::Reply;
 use super::smtp::session::Session;
 use super::smtp::transaction::MailParameters;
-
-/// The name under which a delivery by SMTP is recorded.
-const PROVIDER: &str = "smtp";
 
 /// How a conversation ended, and what that leaves of the connection.
 struct Ending {
@@ -46,58 +42,6 @@ enum Connection {
     Unfinished,
     /// Not to be used again.
     Spent,
-}
-
-/// A refusal that the row has to bear.
-struct Trouble {
-    verdict: Verdict,
-    text: String,
-}
-
-impl Trouble {
-    fn of(phase: Phase, reply: Reply) -> Self {
-        let verdict = classify(phase, &reply);
-        Self { verdict, text: Cause::Refused(reply).during(phase).text() }
-    }
-
-    fn address_state(&self) -> AddressState {
-        match self.verdict {
-            Verdict::Retry(..) => AddressState::Deferred,
-            Verdict::Reject(_) => AddressState::Rejected,
-        }
-    }
-
-    fn into_outcome(self, ledger: Option<Ledger>) -> Outcome {
-        match self.verdict {
-            Verdict::Retry(scope, blame) => {
-                Outcome::Retry(Retry { error: self.text, after: None, scope, blame, ledger })
-            }
-            Verdict::Reject(blame) => Outcome::Reject(Reject { error: self.text, blame, ledger }),
-        }
-    }
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Self { verdict: failure.verdict(), text: failure.text() }
-    }
-}
-
-/// The copies that were refused in this attempt: the first of each kind speaks for all.
-#[derive(Default)]
-struct Refusals {
-    deferred: Option<Trouble>,
-    rejected: Option<Trouble>,
-}
-
-impl Refusals {
-    fn note(&mut self, trouble: Trouble) {
-        let first = match trouble.address_state() {
-            AddressState::Deferred => &mut self.deferred,
-            _ => &mut self.rejected,
-        };
-        first.get_or_insert(trouble);
-    }
 }
 
 /// Delivers one row.
@@ -162,7 +106,7 @@ impl<'a> Transaction<'a> {
         let message = channel.build(&mail, row).map_err(Unsendable::into_outcome)?;
         let transaction = Self { channel, delivery, mail, message, ledger };
         if transaction.open(&transaction.mail, &transaction.ledger).is_empty() {
-            return Err(settled(transaction.ledger, Refusals::default()));
+            return Err(settled(&transaction.ledger, Refusals::default()));
         }
         Ok(transaction)
     }
@@ -179,33 +123,41 @@ impl<'a> Transaction<'a> {
 
     /// Runs the transaction on a session. A failure means that nothing was handed over.
     async fn run(&self, session: &mut Session) -> Result<Ending, Failure> {
-        let mut ledger = self.ledger.clone();
         if !self.message.needs_smtputf8() || session.abilities().smtputf8 {
-            return self.transfer(session, &self.mail, &self.message, ledger).await;
+            return self.transfer(session, &self.mail, &self.message, self.ledger.clone()).await;
         }
-        // Copies that the server has no way to reach are refused; the others get the mail.
-        let mut mail = self.mail.clone();
-        let text = "the relay does not offer SMTPUTF8, which this address needs";
-        for copy in mail.leave_out_utf8_copies() {
-            ledger.record(entry(&copy, AddressState::Rejected, self.delivery.clock().now(), text.to_owned()));
-        }
-        match self.channel.build(&mail, self.delivery.row()) {
-            Ok(message) if !message.needs_smtputf8() => {
-                if self.open(&mail, &ledger).is_empty() {
-                    return Ok(Ending { outcome: settled(ledger, Refusals::default()), connection: Connection::Clean });
-                }
-                self.transfer(session, &mail, &message, ledger).await
-            }
-            Ok(_) => {
-                let to_needs_it = mail.mailboxes(Role::To).any(|mailbox| mailbox.address().needs_smtputf8());
-                let blame = if to_needs_it { Blame::Recipient } else { Blame::Message };
-                let trouble = Trouble { verdict: Verdict::Reject(blame), text: text.replace("this address", "an address of this mail") };
-                Ok(Ending { outcome: trouble.into_outcome(Some(ledger)), connection: Connection::Clean })
-            }
-            Err(unsendable) => Ok(Ending { outcome: unsendable.into_outcome(), connection: Connection::Clean }),
+        match self.in_ascii() {
+            Ok((mail, message, ledger)) => self.transfer(session, &mail, &message, ledger).await,
+            Err(outcome) => Ok(Ending { outcome, connection: Connection::Clean }),
         }
     }
 
+    /// The mail for a server without SMTPUTF8: copies that it has no way to reach are refused, the
+    /// others get the mail. An end that needs no transfer is the error. Case C03.
+    fn in_ascii(&self) -> Result<(Mail, Message, Ledger), Outcome> {
+        let refusal = "the relay does not offer SMTPUTF8, which an address of this mail needs";
+        let mut ledger = self.ledger.clone();
+        let mut refuse = |addressee: &Addressee| {
+            ledger.record(entry(addressee, AddressState::Rejected, self.delivery.clock().now(), refusal.to_owned()));
+        };
+        let mut mail = self.mail.clone();
+        mail.leave_out_utf8_copies().iter().for_each(&mut refuse);
+        let to = mail.addressees.iter().find(|addressee| addressee.address().needs_smtputf8());
+        to.into_iter().for_each(refuse);
+        let to_needs_it = to.is_some();
+        let message = self.channel.build(&mail, self.delivery.row()).map_err(Unsendable::into_outcome)?;
+        if message.needs_smtputf8() {
+            let blame = if to_needs_it { Blame::Recipient } else { Blame::Message };
+            let trouble = Trouble { verdict: Verdict::Reject(blame), text: refusal.to_owned() };
+            return Err(trouble.into_outcome(Some(to_first(&ledger))));
+        }
+        if self.open(&mail, &ledger).is_empty() {
+            return Err(settled(&ledger, Refusals::default()));
+        }
+        Ok((mail, message, ledger))
+    }
+
+    /// MAIL, RCPT for every open address, DATA, the message, the final dot.
     async fn transfer(
         &self,
         session: &mut Session,
@@ -219,7 +171,10 @@ impl<'a> Transaction<'a> {
         {
             let text = format!("the message has {} octets; the relay takes {limit} (SIZE)", message.bytes().len());
             let trouble = Trouble { verdict: Verdict::Reject(Blame::Message), text };
-            return Ok(Ending { outcome: trouble.into_outcome(Some(ledger)), connection: Connection::Clean });
+            return Ok(Ending {
+                outcome: trouble.into_outcome(Some(to_first(&ledger))),
+                connection: Connection::Clean,
+            });
         }
         let parameters = MailParameters { size: message.bytes().len(), needs_smtputf8: message.needs_smtputf8() };
         session.mail(message.envelope_sender(), parameters, clock).await?;
@@ -235,12 +190,12 @@ impl<'a> Transaction<'a> {
             let trouble = Trouble::of(Phase::Recipient, reply);
             ledger.record(entry(addressee, trouble.address_state(), clock.now(), trouble.text.clone()));
             if addressee.role == Role::To {
-                return Ok(unfinished(trouble.into_outcome(Some(ledger))));
+                return Ok(unfinished(trouble.into_outcome(Some(to_first(&ledger)))));
             }
             refusals.note(trouble);
         }
         if accepted.is_empty() {
-            return Ok(unfinished(settled(ledger, refusals)));
+            return Ok(unfinished(settled(&ledger, refusals)));
         }
         let reply = session.data(clock).await?;
         if reply.code() != 354 {
@@ -272,7 +227,7 @@ impl<'a> Transaction<'a> {
                 for addressee in accepted {
                     ledger.record(entry(addressee, AddressState::Accepted, now, reply.text()));
                 }
-                Ending { outcome: settled(ledger, refusals), connection: Connection::Clean }
+                Ending { outcome: settled(&ledger, refusals), connection: Connection::Clean }
             }
             Ok(reply) if reply.is_negative() => {
                 unfinished(self.refused_by_all(Phase::EndOfData, reply, accepted, ledger))
@@ -289,7 +244,7 @@ impl<'a> Transaction<'a> {
                 for addressee in accepted {
                     ledger.record(entry(addressee, AddressState::InDoubt, now, error.clone()));
                 }
-                spent(Outcome::InDoubt(InDoubt { error, ledger: Some(ledger) }))
+                spent(Outcome::InDoubt(InDoubt { error, ledger: Some(to_first(&ledger)) }))
             }
         }
     }
@@ -301,29 +256,8 @@ impl<'a> Transaction<'a> {
         for addressee in accepted {
             ledger.record(entry(addressee, trouble.address_state(), now, trouble.text.clone()));
         }
-        trouble.into_outcome(Some(ledger))
+        trouble.into_outcome(Some(to_first(&ledger)))
     }
-}
-
-/// The outcome once every open address has its answer.
-fn settled(ledger: Ledger, refusals: Refusals) -> Outcome {
-    if let Some(trouble) = refusals.deferred {
-        return trouble.into_outcome(Some(ledger));
-    }
-    if ledger.entries().iter().any(|entry| entry.state == AddressState::Accepted) {
-        return Outcome::Sent(Sent {
-            provider: Some(PROVIDER.into()),
-            provider_message_id: None,
-            ledger: Some(ledger),
-        });
-    }
-    let refused_before =
-        || Trouble { verdict: Verdict::Reject(Blame::Nobody), text: "every address was refused before".into() };
-    refusals.rejected.unwrap_or_else(refused_before).into_outcome(Some(ledger))
-}
-
-fn entry(addressee: &Addressee, state: AddressState, at: Timestamp, reply: String) -> LedgerEntry {
-    LedgerEntry { address: addressee.text.clone(), role: addressee.role, state, at, reply: Some(reply) }
 }
 
 fn unfinished(outcome: Outcome) -> Ending {

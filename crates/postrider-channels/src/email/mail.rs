@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use postrider::Error;
 use postrider::model::text::storable_error;
 use postrider::model::{
-    AddressState, Blame, FailureScope, Ledger, MailAddress, MailPayload, Outcome, OutboxView, Reject, Retry, Role,
+    AddressState, Blame, FailureScope, Ledger, MailAddress, MailPayload, OutboxView, Outcome, Reject, Retry, Role,
     Suppress,
 };
 
@@ -90,9 +90,7 @@ impl Unsendable {
             }),
             Self::Address(error) => reject(&error, Blame::Recipient),
             Self::Content(error) => reject(&error, Blame::Message),
-            Self::Blocked => {
-                Outcome::Suppress(Suppress { reason: ALL_BLOCKED.into(), reason_code: "blocked".into() })
-            }
+            Self::Blocked => Outcome::Suppress(Suppress { reason: ALL_BLOCKED.into(), reason_code: "blocked".into() }),
         }
     }
 }

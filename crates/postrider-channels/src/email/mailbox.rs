@@ -84,7 +84,9 @@ fn unescape(quoted: &str) -> String {
 pub(crate) fn check_header_line(what: &str, text: &str) -> Result<()> {
     refuse_line_break(what, text)?;
     match text.split(' ').any(|word| word.len() > MAX_WORD) {
-        true => Err(Error::invalid(format!("the {what} holds a word of more than {MAX_WORD} octets, which no header can fold"))),
+        true => Err(Error::invalid(format!(
+            "the {what} holds a word of more than {MAX_WORD} octets, which no header can fold"
+        ))),
         false => Ok(()),
     }
 }

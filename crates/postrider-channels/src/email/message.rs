@@ -6,9 +6,11 @@
 //! not add a header that the row did not ask for, and never a Bcc.
 //! Source: RFC 5322, RFC 2045–2047, RFC 3834 §5; contract C3.5, C5.6; cases C06, C09, C10 and C14.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use lettre::Address;
 use lettre::message::header::{
-    Cc, From, HeaderName, HeaderValue, Headers, MIME_VERSION_1_0, MessageId, ReplyTo, Subject, To,
+    Cc, From, Header, HeaderName, HeaderValue, Headers, MIME_VERSION_1_0, MessageId, ReplyTo, Subject, To,
 };
 use lettre::message::{Mailbox as LettreMailbox, Mailboxes, MultiPart, SinglePart};
 use postrider::model::{OutboxView, Role};
@@ -19,6 +21,9 @@ use super::mailbox::Mailbox;
 
 /// Most octets of a line without its end. Source: RFC 5322 §2.1.1.
 const MAX_LINE: usize = 998;
+
+/// Most octets of text in one encoded word of ours: with the field's name it stays below 78.
+const MAX_ENCODED_WORD: usize = 39;
 
 /// A built message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,13 +87,32 @@ fn headers(mail: &Mail, row: OutboxView<'_>, sender: &Mailbox, message_id: &str)
     if let Some(reply_to) = &mail.reply_to {
         headers.set(ReplyTo::from(mailboxes([reply_to])));
     }
-    if let Some(subject) = &mail.subject {
-        headers.set(Subject::from(subject.clone()));
+    if let Some(text) = &mail.subject {
+        headers.insert_raw(subject(text));
     }
     let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
     headers.insert_raw(HeaderValue::new(automatic, "auto-generated".to_owned()));
     headers.set(MIME_VERSION_1_0);
     headers
+}
+
+/// The subject, so that a reader sees what was given, code point for code point.
+///
+/// The builder writes ASCII as it is; what a reader would decode, or should never see raw, is
+/// encoded here. Source: RFC 2047 §2 and §5.
+fn subject(text: &str) -> HeaderValue {
+    if !text.contains("=?") && !text.contains(|c: char| c.is_ascii_control()) {
+        return Subject::from(text.to_owned()).display();
+    }
+    let mut words = vec![String::new()];
+    for character in text.chars() {
+        match words.last_mut() {
+            Some(word) if word.len() + character.len_utf8() <= MAX_ENCODED_WORD => word.push(character),
+            _ => words.push(character.to_string()),
+        }
+    }
+    let encoded = words.iter().map(|word| format!("=?utf-8?b?{}?=", BASE64.encode(word))).collect::<Vec<_>>();
+    HeaderValue::dangerous_new_pre_encoded(Subject::name(), text.to_owned(), encoded.join("\r\n "))
 }
 
 /// When the row was written. Written by hand: the builder's own date cannot be before 1970.
@@ -181,7 +205,8 @@ mod tests {
     }
 
     fn build(row: &OutboxRow) -> String {
-        let view = OutboxView::new(row, &TenantId::ROOT);
+        let root = TenantId::ROOT;
+        let view = OutboxView::new(row, &root);
         let mail = Mail::read(view).unwrap();
         let sender = Mailbox::parse("Shop <shop@example.com>").unwrap();
         let message = Message::build(&mail, view, &sender, "mail.example.com").unwrap();

@@ -2,21 +2,25 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `config` | the settings, and what is refused at start |
+//! | `config` | the settings, and their defaults |
+//! | `settle` | what is refused at start |
 //! | `mailbox` | `Name <address>` |
 //! | `mail` | what a row asks for, read and checked |
 //! | `message` | the bytes that follow DATA, the same on every attempt |
 //! | `attempt` | one row through one conversation, with a result per address |
+//! | `results` | what an answer makes of an address and of a row |
 //! | `smtp/` | the conversation itself and the pool of connections |
 //!
 //! The relay is one host: no MX look-up is made, so a refusal of the session is the relay's and
 //! never a recipient's. Secrets, addresses and bodies are not logged.
 
 mod attempt;
-pub(crate) mod config;
+mod config;
 pub(crate) mod mail;
 pub(crate) mod mailbox;
 pub(crate) mod message;
+mod results;
+mod settle;
 mod smtp;
 
 use std::fmt;
@@ -25,7 +29,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use postrider::Result;
 use postrider::channel::{Channel, Delivery};
-use postrider::model::{InDoubtPolicy, Outcome, OutboxView};
+use postrider::model::{InDoubtPolicy, OutboxView, Outcome};
 use postrider::policy::RetryPolicy;
 
 pub use config::{Credentials, EmailConfig, Timeouts, TlsMode};
@@ -80,7 +84,10 @@ impl EmailChannel {
 
 impl fmt::Debug for EmailChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmailChannel").field("pool", &self.pool).field("from", &self.from).finish_non_exhaustive()
+        let mut out = f.debug_struct("EmailChannel");
+        out.field("message_id_domain", &self.message_id_domain)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
 

@@ -99,6 +99,17 @@ impl<E: OutboxEntity, S: Send + 'static> Accept<'_, E, S> {
     }
 }
 
+impl<E> Clone for NotificationService<E> {
+    fn clone(&self) -> Self {
+        Self {
+            repository: self.repository.clone(),
+            channels: self.channels.clone(),
+            renderer: Arc::clone(&self.renderer),
+            signal: Arc::clone(&self.signal),
+        }
+    }
+}
+
 impl<E> fmt::Debug for NotificationService<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NotificationService").field("channels", &self.channels).finish_non_exhaustive()

@@ -2,7 +2,7 @@
 //!
 //! Source: contract C3, C4.4, C4.7.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -285,11 +285,11 @@ impl<E: OutboxEntity> Rows<E, Root> {
         let shared = Arc::clone(&self.shared);
         let kept = write(&self.shared.database, &self.shared.clock, Extent::Statement, move |connection| {
             let (shared, batch) = (Arc::clone(&shared), batch.clone());
-            Box::pin(async move { connection.fetch(&shared.statements.renew, &[batch], &[Kind::Uuid]).await })
+            Box::pin(async move { connection.fetch(&shared.statements.renew, &[batch], &SETTLED[..2]).await })
         })
         .await?;
-        let kept: Vec<uuid::Uuid> = kept.into_iter().flatten().map(TryInto::try_into).collect::<Result<_>>()?;
-        claims.retain(|claim| !kept.contains(&claim.id.as_uuid()));
+        let kept: HashSet<Claim> = kept.into_iter().map(claim_of).collect::<Result<_>>()?;
+        claims.retain(|claim| !kept.contains(claim));
         Ok(claims)
     }
 }
@@ -315,10 +315,19 @@ impl Settlement {
     }
 }
 
+fn claim_of(values: Vec<Value>) -> Result<Claim> {
+    let [id, seq]: [Value; 2] =
+        values.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a renewed claim has other columns"))?;
+    Ok(Claim { id: OutboxId::from(uuid::Uuid::try_from(id)?), seq: seq.try_into()? })
+}
+
 /// A plain success stands on the row, and giving a claim back tells nothing.
 fn needs_history(settlement: &Settlement) -> bool {
     settlement.losses > 0 || !matches!(settlement.ending, Ending::Sent { .. } | Ending::Released)
 }
+
+/// What every settling returns: the claim, then where the row stands.
+const SETTLED: [Kind; 4] = [Kind::Uuid, Kind::Int, Kind::Text, Kind::Int];
 
 async fn write_all(
     connection: &mut dyn Connection,
@@ -336,21 +345,21 @@ async fn write_all(
             continue;
         }
         let values = [codec::json_text(&rows)?.into()];
-        let fetched = connection.fetch(text.statement(shared), &values, &[Kind::Uuid, Kind::Text, Kind::Int]).await?;
-        for values in fetched {
-            let [id, status, attempts]: [Value; 3] =
-                values.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a settled row has other columns"))?;
-            let id = OutboxId::from(uuid::Uuid::try_from(id)?);
-            now.insert(id, (String::try_from(status)?.parse::<OutboxStatus>()?, attempts.try_into()?));
+        let fetched = connection.fetch(text.statement(shared), &values, &SETTLED).await?;
+        for mut values in fetched {
+            let standing = values.split_off(2);
+            let [status, attempts]: [Value; 2] =
+                standing.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a settled row has other columns"))?;
+            now.insert(claim_of(values)?, (String::try_from(status)?.parse::<OutboxStatus>()?, attempts.try_into()?));
         }
     }
     let lines: Vec<_> = settlements
         .iter()
-        .filter_map(|settlement| now.get(&settlement.claim.id).map(|(status, _)| lines(settlement, *status)))
+        .filter_map(|settlement| now.get(&settlement.claim).map(|(status, _)| lines(settlement, *status)))
         .flatten()
         .collect();
     history::write(connection, shared, &lines).await?;
-    Ok(settlements.iter().map(|s| Settled { claim: s.claim, now: Ok(now.get(&s.claim.id).copied()) }).collect())
+    Ok(settlements.iter().map(|s| Settled { claim: s.claim, now: Ok(now.get(&s.claim).copied()) }).collect())
 }
 
 /// The lines of one settlement: the claims lost before it, then itself.

@@ -98,13 +98,19 @@ impl Failure {
             Cause::Handshake(error) => format!("TLS with the relay failed: {error}"),
             Cause::Injected => "the relay sent more than one reply to STARTTLS; the connection was not trusted".into(),
             Cause::Lost(error) => format!("the connection was lost during {phase}: {error}"),
-            Cause::TimedOut(limit) => format!("the relay did not answer within {limit:?} during {phase}"),
-            Cause::Malformed(error) => format!("the relay's answer during {phase} cannot be read: {error}"),
+            Cause::TimedOut(limit) => {
+                format!("the relay did not answer within {limit:?} during {phase}")
+            }
+            Cause::Malformed(error) => {
+                format!("the relay's answer during {phase} cannot be read: {error}")
+            }
             Cause::NotOffered(what) => format!("the relay does not offer {what}"),
             Cause::LoginInClear => "the login was not sent: the connection to the relay is not encrypted; \
                                     use STARTTLS or implicit TLS, or allow clear text"
                 .into(),
-            Cause::PoolExhausted(limit) => format!("no connection to the relay became free within {limit:?}"),
+            Cause::PoolExhausted(limit) => {
+                format!("no connection to the relay became free within {limit:?}")
+            }
         })
     }
 }

@@ -269,7 +269,9 @@ mod tests {
 
     #[test]
     fn an_enhanced_code_of_another_class_is_only_text() {
-        for line in ["250 5.1.1 odd\r\n", "550 192.0.2.1 refused\r\n", "550 5.7 x\r\n", "550 5.1.1.1 x\r\n", "550 3.1.1\r\n"] {
+        for line in
+            ["250 5.1.1 odd\r\n", "550 192.0.2.1 refused\r\n", "550 5.7 x\r\n", "550 5.1.1.1 x\r\n", "550 3.1.1\r\n"]
+        {
             assert_eq!(reply(line.as_bytes()).enhanced(), None, "{line}");
         }
         let mixed = reply(b"550-5.1.1 no\r\n550 5.7.1 other\r\n");

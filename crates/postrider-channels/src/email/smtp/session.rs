@@ -18,6 +18,9 @@ use super::stream::Wire;
 use super::tls::TlsSetup;
 use crate::email::config::{Credentials, Timeouts, TlsMode};
 
+/// Time for what decides only about the connection: a last word, RSET, QUIT.
+pub(super) const TIDY_UP: Duration = Duration::from_secs(5);
+
 /// The code with which a server says that it closes the connection.
 const CLOSING: u16 = 421;
 
@@ -61,8 +64,7 @@ impl Session {
     pub(crate) async fn open(relay: &Relay, clock: &dyn Clock) -> Result<Self, Failure> {
         let timeouts = relay.timeouts;
         let during_connect = |cause: Cause| cause.during(Phase::Connect);
-        let mut wire =
-            Wire::connect(&relay.host, relay.port, timeouts.connect, clock).await.map_err(during_connect)?;
+        let mut wire = Wire::connect(&relay.host, relay.port, timeouts.connect, clock).await.map_err(during_connect)?;
         if relay.mode == TlsMode::Implicit {
             wire = wire.encrypt(&relay.tls, timeouts.connect, clock).await.map_err(during_connect)?;
         }
@@ -98,17 +100,30 @@ impl Session {
         clock: &dyn Clock,
     ) -> Result<Reply, Failure> {
         let bytes = [line.as_bytes(), b"\r\n"].concat();
-        self.wire.write(&bytes, limit, clock).await.map_err(|cause| cause.during(phase))?;
+        self.say(phase, &bytes, limit, clock).await?;
         self.answer(phase, limit, clock).await
     }
 
-    /// Waits for a reply; 421 is a failure wherever it comes, since the connection ends with it.
-    pub(super) async fn answer(
+    /// Writes bytes. A server that has gone may have said why: a refusal that it left is the reason.
+    pub(super) async fn say(
         &mut self,
         phase: Phase,
+        bytes: &[u8],
         limit: Duration,
         clock: &dyn Clock,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<(), Failure> {
+        let Err(cause) = self.wire.write(bytes, limit, clock).await else { return Ok(()) };
+        if !matches!(cause, Cause::Lost(_)) {
+            return Err(cause.during(phase));
+        }
+        match self.wire.reply(TIDY_UP, clock).await {
+            Ok(refusal) if refusal.is_negative() => Err(Cause::Refused(refusal).during(phase)),
+            _ => Err(cause.during(phase)),
+        }
+    }
+
+    /// Waits for a reply; 421 is a failure wherever it comes, since the connection ends with it.
+    pub(super) async fn answer(&mut self, phase: Phase, limit: Duration, clock: &dyn Clock) -> Result<Reply, Failure> {
         let reply = self.wire.reply(limit, clock).await.map_err(|cause| cause.during(phase))?;
         if reply.code() == CLOSING { Err(Cause::Refused(reply).during(phase)) } else { Ok(reply) }
     }
@@ -130,15 +145,18 @@ impl Session {
     /// STARTTLS where the mode asks for it, then EHLO anew. Source: RFC 3207 §4.2.
     async fn start_tls(mut self, relay: &Relay, clock: &dyn Clock) -> Result<Self, Failure> {
         match (relay.mode, self.abilities.starttls) {
-            (TlsMode::None | TlsMode::Implicit, _) | (TlsMode::Opportunistic, false) => return Ok(self),
-            (TlsMode::StartTls, false) => return Err(Cause::NotOffered("STARTTLS").during(Phase::StartTls)),
+            (TlsMode::None | TlsMode::Implicit, _) | (TlsMode::Opportunistic, false) => {
+                return Ok(self);
+            }
+            (TlsMode::StartTls, false) => {
+                return Err(Cause::NotOffered("STARTTLS").during(Phase::StartTls));
+            }
             (TlsMode::StartTls | TlsMode::Opportunistic, true) => {}
         }
         let reply = self.ask(Phase::StartTls, "STARTTLS", self.timeouts.command, clock).await?;
         positive(Phase::StartTls, reply)?;
         let limit = self.timeouts.connect;
-        self.wire =
-            self.wire.encrypt(&relay.tls, limit, clock).await.map_err(|cause| cause.during(Phase::StartTls))?;
+        self.wire = self.wire.encrypt(&relay.tls, limit, clock).await.map_err(|cause| cause.during(Phase::StartTls))?;
         self.hello(relay, clock).await?;
         Ok(self)
     }
@@ -150,7 +168,7 @@ impl Session {
         allow_cleartext: bool,
         clock: &dyn Clock,
     ) -> Result<(), Failure> {
-        if !(self.wire.is_encrypted() || self.wire.is_loopback() || allow_cleartext) {
+        if !may_log_in(self.wire.is_encrypted(), self.wire.is_loopback(), allow_cleartext) {
             return Err(Cause::LoginInClear.during(Phase::Auth));
         }
         let limit = self.timeouts.command;
@@ -177,4 +195,22 @@ impl Session {
 /// The reply if it is 2yz.
 pub(super) fn positive(phase: Phase, reply: Reply) -> Result<Reply, Failure> {
     if reply.is_positive() { Ok(reply) } else { Err(Cause::Refused(reply).during(phase)) }
+}
+
+/// A password leaves this machine encrypted, or by leave.
+fn may_log_in(is_encrypted: bool, is_loopback: bool, allow_cleartext: bool) -> bool {
+    is_encrypted || is_loopback || allow_cleartext
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_leaves_this_machine_encrypted_or_by_leave() {
+        assert!(!may_log_in(false, false, false));
+        assert!(may_log_in(true, false, false));
+        assert!(may_log_in(false, true, false));
+        assert!(may_log_in(false, false, true));
+    }
 }

@@ -123,7 +123,9 @@ impl Wire {
                 return Ok(reply);
             }
             match self.stream.read(&mut self.chunk).await.map_err(Cause::Lost)? {
-                0 => return Err(Cause::Lost(io::Error::new(io::ErrorKind::UnexpectedEof, "the relay closed it"))),
+                0 => {
+                    return Err(Cause::Lost(io::Error::new(io::ErrorKind::UnexpectedEof, "the relay closed it")));
+                }
                 count => self.replies.feed(&self.chunk[..count]),
             }
         }

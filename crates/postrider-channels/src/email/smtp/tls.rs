@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio_rustls::TlsConnector;
 
-use crate::email::config::misconfigured;
+use crate::email::settle::misconfigured;
 
 /// How to speak TLS with one relay.
 #[derive(Debug, Clone)]

@@ -4,17 +4,12 @@
 //! the point of no return is crossed: the body and the final dot are two steps for that reason.
 //! It must not decide what a refusal means. Source: RFC 5321 §3.3, §4.5.2, §4.5.3.2.
 
-use std::time::Duration;
-
 use postrider::model::Clock;
 
 use super::classify::Phase;
 use super::failure::{Cause, Failure};
 use super::reply::Reply;
-use super::session::{Session, positive};
-
-/// Time for leaving politely; what is at stake is only the connection.
-const TIDY_UP: Duration = Duration::from_secs(5);
+use super::session::{Session, TIDY_UP, positive};
 
 /// What MAIL tells the server about the message.
 #[derive(Debug, Clone, Copy)]
@@ -71,11 +66,7 @@ impl Session {
 
     /// Writes the message up to its last line's end, dots doubled; not yet the final dot.
     pub(crate) async fn content(&mut self, message: &[u8], clock: &dyn Clock) -> Result<(), Failure> {
-        let stuffed = stuff_dots(message);
-        self.wire
-            .write(&stuffed, self.timeouts.data_block, clock)
-            .await
-            .map_err(|cause| cause.during(Phase::Data))
+        self.say(Phase::Data, &stuff_dots(message), self.timeouts.data_block, clock).await
     }
 
     /// Writes the final dot and waits for the answer that decides.

@@ -88,7 +88,7 @@ impl Database for PostgresDatabase {
         Box::pin(async {
             let connection = self.pool.acquire().await.map_err(failed)?;
             let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-            let open = PoolTransaction::<Postgres>::begin(connection, begin).await?;
+            let open = PoolTransaction::<Postgres>::begin(connection, begin, None).await?;
             Ok(Box::new(open) as Box<dyn Transaction>)
         })
     }

@@ -1,6 +1,7 @@
 //! SQLite: one writer at a time, `BEGIN IMMEDIATE`, WAL, `synchronous=FULL`.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +11,7 @@ use sqlx::sqlite::{
     SqliteSynchronous,
 };
 use sqlx::{Arguments, AssertSqlSafe, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::transaction::PoolTransaction;
@@ -33,6 +35,9 @@ pub enum Synchronous {
 #[derive(Debug, Clone)]
 pub struct SqliteDatabase {
     pool: SqlitePool,
+    /// One writer at a time in this process, in the order of asking: SQLite's own waiting is a
+    /// lottery, which a busy process can lose for longer than its busy timeout.
+    writer: Arc<Semaphore>,
 }
 
 impl SqliteDatabase {
@@ -62,13 +67,13 @@ impl SqliteDatabase {
             )
             .caused_by(cause)
         })?;
-        Ok(Self { pool })
+        Ok(Self::from_pool(pool))
     }
 
     /// Uses a pool of the application's own; it must be in WAL mode with a busy timeout.
     #[must_use]
     pub fn from_pool(pool: SqlitePool) -> Self {
-        Self { pool }
+        Self { pool, writer: Arc::new(Semaphore::new(1)) }
     }
 
     /// The pool.
@@ -85,8 +90,9 @@ impl Database for SqliteDatabase {
 
     fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Transaction>>> {
         Box::pin(async {
+            let turn = Arc::clone(&self.writer).acquire_owned().await.map_err(|_| failed(sqlx::Error::PoolClosed))?;
             let connection = self.pool.acquire().await.map_err(failed)?;
-            let open = PoolTransaction::<Sqlite>::begin(connection, "BEGIN IMMEDIATE").await?;
+            let open = PoolTransaction::<Sqlite>::begin(connection, "BEGIN IMMEDIATE", Some(turn)).await?;
             Ok(Box::new(open) as Box<dyn Transaction>)
         })
     }

@@ -5,6 +5,7 @@ use std::ops::DerefMut;
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::{Database as Driver, Executor};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::failed;
 use crate::error::Result;
@@ -17,15 +18,20 @@ use crate::store::{Connection, Dialect, Transaction};
 pub(super) struct PoolTransaction<DB: Driver> {
     connection: PoolConnection<DB>,
     finished: bool,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl<DB: Driver> PoolTransaction<DB>
 where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
 {
-    /// Runs `begin` on the connection.
-    pub(super) async fn begin(connection: PoolConnection<DB>, begin: &'static str) -> Result<Self> {
-        let mut open = Self { connection, finished: false };
+    /// Runs `begin` on the connection; a writer's `turn` is kept until the end.
+    pub(super) async fn begin(
+        connection: PoolConnection<DB>,
+        begin: &'static str,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<Self> {
+        let mut open = Self { connection, finished: false, _turn: turn };
         open.run(begin).await?;
         Ok(open)
     }

@@ -34,7 +34,7 @@ pub(super) fn settle(set: &str) -> String {
         "UPDATE {{table}} AS o SET {set}, {{lost_claims}} = 0, {{updated_at}} = v.at
          FROM {{settle_batch}}
          WHERE o.{{id}} = v.row_id AND o.{{claim_seq}} = v.seq AND o.{{status}} = 'SENDING'
-         RETURNING {{id}}, {{status}}, {{attempts}}"
+         RETURNING {{id}}, {{claim_seq}}, {{status}}, {{attempts}}"
     )
 }
 

@@ -1,0 +1,12 @@
+//! The channels against scripted peers: one binary, one module per subject.
+#![expect(clippy::unwrap_used, reason = "a test ends where what it needs is not there")]
+
+mod content;
+mod doubt;
+mod login;
+mod pool;
+mod recipients;
+mod refusals;
+mod sandbox;
+mod support;
+mod tls;

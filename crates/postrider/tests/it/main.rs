@@ -1,0 +1,17 @@
+//! The library's integration tests: every rule on every database.
+//!
+//! Run by `cargo xtask test`, which brings a private PostgreSQL.
+
+#![expect(clippy::disallowed_methods, reason = "these tests wait for real databases and real time limits")]
+
+mod accept;
+mod cancel;
+mod claim;
+mod dedupe;
+mod history;
+mod schema;
+mod sqlite_locks;
+mod state_machine;
+mod support;
+mod time_zone;
+mod unreadable;

@@ -1,0 +1,153 @@
+//! A database, a clock turned by hand, and rows to try things on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::model::{Clock, NotificationRow, OutboxId, OutboxRow, RowState, TenantId, Timestamp};
+use postrider::store::database::{Extent, write};
+use postrider::store::{
+    Database, Inserted, OutboxRepository, PostgresDatabase, Root, Rows, SqliteDatabase, Synchronous, schema,
+};
+use postrider::testing::ManualClock;
+use postrider::{Outbox, OutboxBuilder};
+use postrider_testkit::database::TestDatabase;
+
+/// The instant at which every test begins.
+pub(crate) fn start() -> Timestamp {
+    Timestamp::parse("2026-03-01T10:00:00Z").unwrap()
+}
+
+pub(crate) fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// An outbox of its own on one database.
+pub(crate) struct World {
+    pub(crate) database: Arc<dyn Database>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) repository: OutboxRepository<NotificationRow>,
+    pub(crate) test: TestDatabase,
+}
+
+impl World {
+    pub(crate) async fn sqlite() -> Option<Self> {
+        let test = TestDatabase::sqlite();
+        let opened = SqliteDatabase::open(test.path().unwrap(), Synchronous::Full).await.unwrap();
+        Some(Self::on(test, Arc::new(opened)).await)
+    }
+
+    pub(crate) async fn postgres() -> Option<Self> {
+        let test = TestDatabase::postgres().await?;
+        let opened = PostgresDatabase::connect_lazy(test.url(), 20).unwrap();
+        Some(Self::on(test, Arc::new(opened)).await)
+    }
+
+    async fn on(test: TestDatabase, database: Arc<dyn Database>) -> Self {
+        let clock = Arc::new(ManualClock::new(start()));
+        let as_clock: Arc<dyn Clock> = clock.clone();
+        let repository = OutboxRepository::new(Arc::clone(&database), as_clock.clone()).unwrap();
+        schema::migrate::<NotificationRow>(&database, &as_clock, repository.table()).await.unwrap();
+        Self { database, clock, repository, test }
+    }
+
+    pub(crate) fn rows(&self) -> Rows<NotificationRow, Root> {
+        self.repository.root()
+    }
+
+    pub(crate) fn outbox(&self) -> OutboxBuilder<NotificationRow> {
+        Outbox::builder(Arc::clone(&self.database), self.clock.clone())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A root row, due now, not written yet.
+    pub(crate) fn draft(&self) -> NotificationRow {
+        let id = OutboxId::new(&*self.clock);
+        let row = OutboxRow::new(id, "email", "alice", "alice@example.com", self.now());
+        NotificationRow { row, tenant_id: TenantId::ROOT }
+    }
+
+    /// Writes rows in a transaction of their own.
+    pub(crate) async fn insert(&self, entities: Vec<NotificationRow>) -> Vec<Inserted> {
+        let rows = self.rows();
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let work = Arc::new((rows, entities));
+        write(&self.database, &clock, Extent::Transaction, move |connection| {
+            let work = Arc::clone(&work);
+            Box::pin(async move { work.0.insert(connection, &work.1).await })
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Writes one root row, due now.
+    pub(crate) async fn pending(&self) -> OutboxId {
+        let draft = self.draft();
+        let id = draft.row.id;
+        assert_eq!(self.insert(vec![draft]).await, [Inserted::Created(id)]);
+        id
+    }
+
+    pub(crate) async fn find(&self, id: OutboxId) -> NotificationRow {
+        self.rows().find_by_id(id).await.unwrap().expect("the row exists")
+    }
+
+    pub(crate) async fn state(&self, id: OutboxId) -> RowState {
+        self.find(id).await.row.state
+    }
+
+    /// Runs plain SQL, as another program would.
+    pub(crate) async fn sql(&self, sql: &str) {
+        let sql = sql.to_owned();
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        write(&self.database, &clock, Extent::Transaction, move |connection| {
+            let sql = sql.clone();
+            Box::pin(async move { connection.execute(&sql, &[]).await })
+        })
+        .await
+        .unwrap();
+    }
+}
+
+/// Waits, in real time and bounded, until `done` says so.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
+    for _ in 0..3_000 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited 30 s in vain: {what}");
+}
+
+/// Defines each test twice: on SQLite and on PostgreSQL.
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                async fn run($world: World) $body
+
+                $(#[$meta])*
+                #[tokio::test(flavor = "multi_thread")]
+                async fn on_sqlite() {
+                    if let Some(world) = World::sqlite().await {
+                        run(world).await;
+                    }
+                }
+
+                $(#[$meta])*
+                #[tokio::test(flavor = "multi_thread")]
+                async fn on_postgres() {
+                    if let Some(world) = World::postgres().await {
+                        run(world).await;
+                    }
+                }
+            }
+        )*
+    };
+}
+pub(crate) use on_both;
