@@ -17,11 +17,7 @@ const AIOSMTPD: &str = "1.4.6";
 /// The `postfix` command; it is seldom in an ordinary user's path.
 pub(crate) fn postfix() -> Option<PathBuf> {
     let usual = PathBuf::from("/usr/sbin/postfix");
-    if usual.is_file() {
-        Some(usual)
-    } else {
-        system::program("postfix")
-    }
+    if usual.is_file() { Some(usual) } else { system::program("postfix") }
 }
 
 /// A Python that can make environments: on Debian that is a package of its own.
@@ -29,9 +25,7 @@ pub(crate) fn python() -> Option<PathBuf> {
     let in_path = system::program("python3");
     let usual = Some(PathBuf::from("/usr/bin/python3"));
     in_path.into_iter().chain(usual).find(|python| {
-        system::succeeds(
-            Command::new(python).args(["-c", "import venv; from ensurepip import version"]),
-        )
+        system::succeeds(Command::new(python).args(["-c", "import venv; from ensurepip import version"]))
     })
 }
 
@@ -43,20 +37,10 @@ pub(crate) async fn aiosmtpd(runner: &mut Runner, python: &Path) -> Result<PathB
     if !has_aiosmtpd(&interpreter) {
         println!("installing aiosmtpd {AIOSMTPD} into {} …", folder.display());
         let mut make = tokio::process::Command::new(python);
-        runner
-            .must(make.args(["-m", "venv", "--clear"]).arg(&folder))
-            .await?;
+        runner.must(make.args(["-m", "venv", "--clear"]).arg(&folder)).await?;
         let mut pip = tokio::process::Command::new(&interpreter);
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ]);
-        runner
-            .must(pip.arg(format!("aiosmtpd=={AIOSMTPD}")))
-            .await?;
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        runner.must(pip.arg(format!("aiosmtpd=={AIOSMTPD}"))).await?;
     }
     Ok(interpreter)
 }

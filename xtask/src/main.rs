@@ -33,18 +33,17 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| {
-            runtime.block_on(async {
-                let mut runner = run::Runner::new()?;
-                match cli.command {
-                    Command::Test(options) => test::test(&mut runner, &options).await,
-                }
-            })
-        });
+    let outcome =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(anyhow::Error::from).and_then(
+            |runtime| {
+                runtime.block_on(async {
+                    let mut runner = run::Runner::new()?;
+                    match cli.command {
+                        Command::Test(options) => test::test(&mut runner, &options).await,
+                    }
+                })
+            },
+        );
     match outcome {
         Ok(code) => code,
         Err(error) => {

@@ -91,21 +91,14 @@ fn shown(command: &Command) -> String {
         .chain(command.get_args())
         .map(|word| {
             let word = word.to_string_lossy();
-            if word.is_empty() || word.contains(char::is_whitespace) {
-                format!("'{word}'")
-            } else {
-                word.into_owned()
-            }
+            if word.is_empty() || word.contains(char::is_whitespace) { format!("'{word}'") } else { word.into_owned() }
         })
         .collect::<Vec<_>>()
         .join(" ")
 }
 
 /// Ends the child's whole group: SIGTERM, then SIGKILL after [`GRACE`].
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real process is given real time to end"
-)]
+#[expect(clippy::disallowed_methods, reason = "a real process is given real time to end")]
 async fn end(child: &mut Child) {
     let Some(group) = child.id() else { return };
     signal_group("TERM", group);
@@ -134,10 +127,7 @@ mod tests {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap()
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
     }
 
     #[test]
@@ -149,49 +139,28 @@ mod tests {
 
     #[test]
     fn a_failed_command_is_an_error_that_names_it() {
-        let _alone = ALONE
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let error = runtime().block_on(async {
             let mut runner = Runner::new().unwrap();
-            runner
-                .must(Command::new("sh").args(["-c", "exit 3"]))
-                .await
-                .unwrap_err()
+            runner.must(Command::new("sh").args(["-c", "exit 3"])).await.unwrap_err()
         });
-        assert!(
-            error.to_string().starts_with("`sh -c 'exit 3'` failed"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("`sh -c 'exit 3'` failed"), "{error}");
     }
 
     #[test]
     fn a_signal_ends_the_child_with_its_own_children() {
         let dir = tempfile::tempdir().unwrap();
         let pid_file = dir.path().join("grandchild");
-        let script = format!(
-            "sleep 60 & echo $! > {}; kill -TERM {}; wait",
-            pid_file.display(),
-            std::process::id()
-        );
-        let _alone = ALONE
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let script = format!("sleep 60 & echo $! > {}; kill -TERM {}; wait", pid_file.display(), std::process::id());
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let error = runtime().block_on(async {
             let mut runner = Runner::new().unwrap();
-            runner
-                .run(Command::new("sh").args(["-c", &script]))
-                .await
-                .unwrap_err()
+            runner.run(Command::new("sh").args(["-c", &script])).await.unwrap_err()
         });
         assert!(error.is::<Interrupted>());
         let grandchild = std::fs::read_to_string(pid_file).unwrap();
         // Gone, or a zombie that its new parent has not collected yet.
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", grandchild.trim()))
-            .unwrap_or_default();
-        assert!(
-            state.is_empty() || state.contains(") Z "),
-            "still there: {state}"
-        );
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", grandchild.trim())).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "still there: {state}");
     }
 }

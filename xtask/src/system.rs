@@ -8,10 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 /// An environment variable; an empty one counts as not set.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this program is configured by its environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "this program is configured by its environment")]
 pub(crate) fn env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -24,9 +21,7 @@ pub(crate) fn in_ci() -> bool {
 /// The first program of this name in the path.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
 /// Whether the command ends well; its output is thrown away.
@@ -50,12 +45,7 @@ pub(crate) fn user(name: &str) -> Option<(u32, u32)> {
 }
 
 fn id(what: &str, user: Option<&str>) -> Option<u32> {
-    let output = Command::new("id")
-        .arg(what)
-        .args(user)
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let output = Command::new("id").arg(what).args(user).stderr(Stdio::null()).output().ok()?;
     if !output.status.success() {
         return None;
     }
@@ -64,8 +54,7 @@ fn id(what: &str, user: Option<&str>) -> Option<u32> {
 
 /// A TCP port on 127.0.0.1 that was free a moment ago.
 pub(crate) fn free_port() -> Result<u16> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
     Ok(listener.local_addr()?.port())
 }
 
@@ -79,9 +68,5 @@ pub(crate) fn workspace() -> PathBuf {
 /// `<target>/<profile>/`.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
-    program
-        .ancestors()
-        .nth(2)
-        .map(Path::to_path_buf)
-        .context("this program does not lie in a target folder")
+    program.ancestors().nth(2).map(Path::to_path_buf).context("this program does not lie in a target folder")
 }

@@ -64,13 +64,7 @@ pub(crate) async fn test(runner: &mut Runner, options: &Options) -> Result<ExitC
 
     let servers = plan.start(runner).await?;
     let mut cargo = cargo_test(&options.cargo);
-    for name in [
-        POSTGRES,
-        AIOSMTPD,
-        POSTFIX,
-        "POSTRIDER_TEST_ONLY",
-        "POSTRIDER_TEST_REQUIRE",
-    ] {
+    for name in [POSTGRES, AIOSMTPD, POSTFIX, "POSTRIDER_TEST_ONLY", "POSTRIDER_TEST_REQUIRE"] {
         cargo.env_remove(name);
     }
     for (name, value) in &servers.variables {
@@ -108,9 +102,7 @@ impl Plan {
         }
         if plan.postfix && !system::is_root() {
             if system::in_ci() {
-                bail!(
-                    "the tests against Postfix need root, and with CI=true nothing may be left out"
-                );
+                bail!("the tests against Postfix need root, and with CI=true nothing may be left out");
             }
             println!("left out (not root): the tests against the mail server Postfix");
             plan.postfix = false;
@@ -122,22 +114,13 @@ impl Plan {
     fn missing(&self) -> Vec<Need> {
         let mut needs = Vec::new();
         if self.postgres && system::env(POSTGRES).is_none() && postgres::find().is_none() {
-            needs.push(Need {
-                what: "PostgreSQL's server programs",
-                package: "postgresql",
-            });
+            needs.push(Need { what: "PostgreSQL's server programs", package: "postgresql" });
         }
         if self.postfix && system::env(POSTFIX).is_none() && mail::postfix().is_none() {
-            needs.push(Need {
-                what: "the mail server Postfix",
-                package: "postfix",
-            });
+            needs.push(Need { what: "the mail server Postfix", package: "postfix" });
         }
         if self.aiosmtpd && system::env(AIOSMTPD).is_none() && mail::python().is_none() {
-            needs.push(Need {
-                what: "Python 3 with its venv module",
-                package: "python3-venv",
-            });
+            needs.push(Need { what: "Python 3 with its venv module", package: "python3-venv" });
         }
         needs
     }
@@ -148,15 +131,12 @@ impl Plan {
         if self.aiosmtpd {
             match (system::env(AIOSMTPD), mail::python()) {
                 (Some(given), _) => servers.tell(AIOSMTPD, given),
-                (None, Some(python)) => {
-                    servers.tell(AIOSMTPD, mail::aiosmtpd(runner, &python).await?)
-                }
+                (None, Some(python)) => servers.tell(AIOSMTPD, mail::aiosmtpd(runner, &python).await?),
                 (None, None) => {}
             }
         }
         if self.postfix
-            && let Some(postfix) =
-                system::env(POSTFIX).or_else(|| mail::postfix().map(PathBuf::into_os_string))
+            && let Some(postfix) = system::env(POSTFIX).or_else(|| mail::postfix().map(PathBuf::into_os_string))
         {
             servers.tell(POSTFIX, postfix);
         }
@@ -198,12 +178,9 @@ fn cargo_test(arguments: &[OsString]) -> tokio::process::Command {
         command.arg("--locked");
     }
     let ours = arguments.iter().take_while(|argument| *argument != "--");
-    let chosen = ours
-        .map(|argument| argument.to_string_lossy())
-        .any(|argument| {
-            argument.starts_with("--package")
-                || (argument.starts_with("-p") && !argument.starts_with("--"))
-        });
+    let chosen = ours.map(|argument| argument.to_string_lossy()).any(|argument| {
+        argument.starts_with("--package") || (argument.starts_with("-p") && !argument.starts_with("--"))
+    });
     if !chosen {
         command.arg("--workspace");
     }
@@ -219,19 +196,12 @@ fn shown(name: &str, value: &str) -> String {
         let (user, _password) = user.split_once(':')?;
         Some(format!("{scheme}://{user}:***@{host}"))
     };
-    if name == POSTGRES {
-        hidden().unwrap_or_else(|| value.to_owned())
-    } else {
-        value.to_owned()
-    }
+    if name == POSTGRES { hidden().unwrap_or_else(|| value.to_owned()) } else { value.to_owned() }
 }
 
 /// The child's exit code as ours; a child that a signal ended counts as failed.
 fn exit_code(status: ExitStatus) -> ExitCode {
-    status
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .map_or(ExitCode::FAILURE, ExitCode::from)
+    status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 #[cfg(test)]
@@ -249,35 +219,20 @@ mod tests {
 
     #[test]
     fn without_arguments_the_whole_workspace_is_tested() {
-        assert_eq!(
-            words(&cargo_test(&[])),
-            ["test", "--workspace", "--all-features"]
-        );
+        assert_eq!(words(&cargo_test(&[])), ["test", "--workspace", "--all-features"]);
         let for_the_tests: Vec<OsString> = ["--", "-p"].map(Into::into).to_vec();
-        assert_eq!(
-            words(&cargo_test(&for_the_tests)),
-            ["test", "--workspace", "--all-features", "--", "-p"]
-        );
+        assert_eq!(words(&cargo_test(&for_the_tests)), ["test", "--workspace", "--all-features", "--", "-p"]);
     }
 
     #[test]
     fn a_chosen_package_replaces_the_workspace() {
         let arguments: Vec<OsString> = ["-p", "postrider"].map(Into::into).to_vec();
-        assert_eq!(
-            words(&cargo_test(&arguments)),
-            ["test", "--all-features", "-p", "postrider"]
-        );
+        assert_eq!(words(&cargo_test(&arguments)), ["test", "--all-features", "-p", "postrider"]);
     }
 
     #[test]
     fn a_password_is_never_printed() {
-        assert_eq!(
-            shown(POSTGRES, "postgres://me:secret@db:5432/x"),
-            "postgres://me:***@db:5432/x"
-        );
-        assert_eq!(
-            shown(POSTGRES, "postgres://postgres@127.0.0.1:1/x"),
-            "postgres://postgres@127.0.0.1:1/x"
-        );
+        assert_eq!(shown(POSTGRES, "postgres://me:secret@db:5432/x"), "postgres://me:***@db:5432/x");
+        assert_eq!(shown(POSTGRES, "postgres://postgres@127.0.0.1:1/x"), "postgres://postgres@127.0.0.1:1/x");
     }
 }

@@ -3,10 +3,7 @@
 //! Somebody else's reading of RFC 5321 at the other end of the line. A recipient whose local part
 //! begins with `refused` gets 550, with `later` 451; all others are taken.
 
-#![expect(
-    clippy::expect_used,
-    reason = "test support: what cannot go on fails the test, and says why"
-)]
+#![expect(clippy::expect_used, reason = "test support: what cannot go on fails the test, and says why")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -51,10 +48,8 @@ impl Aiosmtpd {
     #[must_use]
     pub fn start() -> Option<Self> {
         let python = required(AIOSMTPD)?;
-        let dir = tempfile::Builder::new()
-            .prefix("postrider-aiosmtpd-")
-            .tempdir()
-            .expect("a temporary folder can be made");
+        let dir =
+            tempfile::Builder::new().prefix("postrider-aiosmtpd-").tempdir().expect("a temporary folder can be made");
         let script = dir.path().join("sink.py");
         let file = dir.path().join("received");
         std::fs::write(&script, SINK).expect("a file can be written into a new folder");
@@ -84,12 +79,7 @@ impl Aiosmtpd {
                 LIMIT.as_secs()
             );
         };
-        Some(Self {
-            child,
-            port,
-            file,
-            _dir: dir,
-        })
+        Some(Self { child, port, file, _dir: dir })
     }
 
     /// The port on 127.0.0.1.
@@ -138,25 +128,10 @@ impl Drop for Aiosmtpd {
 /// Reads one line of the sink's record.
 fn received(line: &str) -> Received {
     let mut fields = line.split('\t');
-    let mut next = || {
-        fields
-            .next()
-            .unwrap_or_else(|| panic!("aiosmtpd's record has a short line: {line}"))
-    };
-    let list = |field: &str| {
-        field
-            .split(',')
-            .filter(|value| !value.is_empty())
-            .map(text)
-            .collect()
-    };
+    let mut next = || fields.next().unwrap_or_else(|| panic!("aiosmtpd's record has a short line: {line}"));
+    let list = |field: &str| field.split(',').filter(|value| !value.is_empty()).map(text).collect();
     let (from, to, options, data) = (next(), next(), next(), next());
-    Received {
-        from: text(from),
-        to: list(to),
-        options: list(options),
-        data: bytes(data),
-    }
+    Received { from: text(from), to: list(to), options: list(options), data: bytes(data) }
 }
 
 fn text(hex: &str) -> String {
@@ -164,16 +139,9 @@ fn text(hex: &str) -> String {
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?);
-    hex.as_bytes()
-        .chunks(2)
-        .map(|two| pair(two).unwrap_or_else(|| panic!("not hexadecimal: {hex}")))
-        .collect()
+    hex.as_bytes().chunks(2).map(|two| pair(two).unwrap_or_else(|| panic!("not hexadecimal: {hex}"))).collect()
 }
 
 #[cfg(test)]
@@ -187,15 +155,7 @@ mod tests {
     fn a_line_of_the_record_is_read_back() {
         let read = received("61\t62,c3a4\t\t0d0a2e");
         let to = vec!["b".to_owned(), "ä".to_owned()];
-        assert_eq!(
-            read,
-            Received {
-                from: "a".to_owned(),
-                to,
-                options: vec![],
-                data: b"\r\n.".to_vec()
-            }
-        );
+        assert_eq!(read, Received { from: "a".to_owned(), to, options: vec![], data: b"\r\n.".to_vec() });
     }
 
     #[test]
@@ -222,9 +182,6 @@ mod tests {
         assert_eq!(sink.messages(), [expected]);
         let port = sink.port();
         drop(sink);
-        assert!(
-            TcpStream::connect(("127.0.0.1", port)).is_err(),
-            "still listening"
-        );
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "still listening");
     }
 }

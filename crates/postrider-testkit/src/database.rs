@@ -3,10 +3,7 @@
 //! SQLite is a file in a temporary folder; PostgreSQL a new database on the server that
 //! `cargo xtask test` names. Nothing is created inside it: schema and rows are the test's.
 
-#![expect(
-    clippy::expect_used,
-    reason = "test support: what cannot go on fails the test, and says why"
-)]
+#![expect(clippy::expect_used, reason = "test support: what cannot go on fails the test, and says why")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,17 +41,12 @@ impl TestDatabase {
     /// When the folder cannot be made.
     #[must_use]
     pub fn sqlite() -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("postrider-sqlite-")
-            .tempdir()
-            .expect("a temporary folder can be made");
+        let dir =
+            tempfile::Builder::new().prefix("postrider-sqlite-").tempdir().expect("a temporary folder can be made");
         let path = dir.path().join("test.db");
         // An empty file is an empty database; so it opens without a flag that creates it.
         std::fs::write(&path, []).expect("a file can be written into a new folder");
-        Self {
-            url: format!("sqlite://{}", path.display()),
-            kind: Kind::Sqlite { path, _dir: dir },
-        }
+        Self { url: format!("sqlite://{}", path.display()), kind: Kind::Sqlite { path, _dir: dir } }
     }
 
     /// A new database `postrider_test_<uuid>` on the server of `POSTRIDER_TEST_POSTGRES`.
@@ -72,10 +64,7 @@ impl TestDatabase {
         if let Err(error) = as_admin(&admin, sql).await {
             panic!("cannot create a database at {POSTGRES}: {error}");
         }
-        Some(Self {
-            url: with_database(&admin, &name),
-            kind: Kind::Postgres { admin, name },
-        })
+        Some(Self { url: with_database(&admin, &name), kind: Kind::Postgres { admin, name } })
     }
 
     /// The address: `sqlite://<path>` or `postgres://…/<name>`.
@@ -122,9 +111,7 @@ impl Drop for TestDatabase {
             return;
         };
         let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let result = runtime
                 .map_err(|error| error.to_string())
                 .and_then(|runtime| runtime.block_on(as_admin(&admin, drop_statement(&name))));
@@ -141,16 +128,11 @@ fn drop_statement(name: &str) -> String {
 }
 
 /// Runs one statement on a connection of its own.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test may not hang on a server that does not answer"
-)]
+#[expect(clippy::disallowed_methods, reason = "a test may not hang on a server that does not answer")]
 async fn as_admin(admin: &str, sql: String) -> Result<(), String> {
     let statement = async {
         let mut connection = PgConnection::connect(admin).await?;
-        sqlx::raw_sql(AssertSqlSafe(sql))
-            .execute(&mut connection)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
         connection.close().await
     };
     match tokio::time::timeout(LIMIT, statement).await {
@@ -161,13 +143,9 @@ async fn as_admin(admin: &str, sql: String) -> Result<(), String> {
 
 /// The same address with another database's name.
 fn with_database(url: &str, name: &str) -> String {
-    let (address, query) = url
-        .split_once('?')
-        .map_or((url, None), |(address, query)| (address, Some(query)));
+    let (address, query) = url.split_once('?').map_or((url, None), |(address, query)| (address, Some(query)));
     let after_scheme = address.find("://").map_or(0, |at| at + 3);
-    let end = address[after_scheme..]
-        .find('/')
-        .map_or(address.len(), |at| after_scheme + at);
+    let end = address[after_scheme..].find('/').map_or(address.len(), |at| after_scheme + at);
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}/{name}{query}", &address[..end])
 }
@@ -183,32 +161,22 @@ mod tests {
             "postgres://u:p@h:1/x?sslmode=disable"
         );
         assert_eq!(with_database("postgres://h", "x"), "postgres://h/x");
-        assert_eq!(
-            with_database("postgres:///admin?host=/run", "x"),
-            "postgres:///x?host=/run"
-        );
+        assert_eq!(with_database("postgres:///admin?host=/run", "x"), "postgres:///x?host=/run");
     }
 
     #[tokio::test]
     async fn a_sqlite_database_opens_at_once_and_is_gone_at_the_end() {
         let database = TestDatabase::sqlite();
         let path = database.path().unwrap().to_path_buf();
-        let mut connection = sqlx::SqliteConnection::connect(database.url())
-            .await
-            .unwrap();
-        sqlx::raw_sql("CREATE TABLE t (a)")
-            .execute(&mut connection)
-            .await
-            .unwrap();
+        let mut connection = sqlx::SqliteConnection::connect(database.url()).await.unwrap();
+        sqlx::raw_sql("CREATE TABLE t (a)").execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
         drop(database);
         assert!(!path.exists());
     }
 
     async fn databases(name: &str) -> i64 {
-        let mut connection = PgConnection::connect(&required(POSTGRES).unwrap())
-            .await
-            .unwrap();
+        let mut connection = PgConnection::connect(&required(POSTGRES).unwrap()).await.unwrap();
         let count = sqlx::query_scalar("SELECT count(*) FROM pg_database WHERE datname = $1");
         count.bind(name).fetch_one(&mut connection).await.unwrap()
     }
@@ -220,10 +188,7 @@ mod tests {
         };
         let name = database.name().unwrap().to_owned();
         let mut connection = PgConnection::connect(database.url()).await.unwrap();
-        let current: String = sqlx::query_scalar("SELECT current_database()")
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
+        let current: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut connection).await.unwrap();
         assert_eq!(current, name);
         assert_eq!(databases(&name).await, 1);
         database.close().await;

@@ -4,10 +4,7 @@
 //! Maildir; it asks no DNS and sends nothing anywhere. `refused@example.com` gets 550,
 //! `later@example.com` 450. Needs root, because Postfix changes users between its parts.
 
-#![expect(
-    clippy::expect_used,
-    reason = "test support: what cannot go on fails the test, and says why"
-)]
+#![expect(clippy::expect_used, reason = "test support: what cannot go on fails the test, and says why")]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -58,28 +55,16 @@ impl Postfix {
 
     fn try_start(command: &str) -> Result<Self, String> {
         let port = free_port();
-        let dir = tempfile::Builder::new()
-            .prefix("postrider-postfix-")
-            .tempdir()
-            .expect("a temporary folder can be made");
+        let dir =
+            tempfile::Builder::new().prefix("postrider-postfix-").tempdir().expect("a temporary folder can be made");
         lay_out(dir.path(), port);
-        let postfix = Self {
-            guard: guard(command, dir.path()),
-            port,
-            dir,
-        };
+        let postfix = Self { guard: guard(command, dir.path()), port, dir };
         let code = wait_until("`postfix start`", || {
-            fs::read_to_string(postfix.dir.path().join("code"))
-                .ok()
-                .filter(|code| code.ends_with('\n'))
+            fs::read_to_string(postfix.dir.path().join("code")).ok().filter(|code| code.ends_with('\n'))
         });
         if code.trim() != "0" {
             let said = fs::read_to_string(postfix.dir.path().join("said")).unwrap_or_default();
-            return Err(format!(
-                "`{command} start` ({POSTFIX}) ended with {}: {said}\n{}",
-                code.trim(),
-                postfix.log()
-            ));
+            return Err(format!("`{command} start` ({POSTFIX}) ended with {}: {said}\n{}", code.trim(), postfix.log()));
         }
         let greeted = || {
             let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
@@ -92,10 +77,7 @@ impl Postfix {
         if greeting.starts_with("220 postrider.example.net ") {
             Ok(postfix)
         } else {
-            Err(format!(
-                "somebody else answers on port {port}: {greeting:?}\n{}",
-                postfix.log()
-            ))
+            Err(format!("somebody else answers on port {port}: {greeting:?}\n{}", postfix.log()))
         }
     }
 
@@ -117,15 +99,10 @@ impl Postfix {
             return Vec::new();
         }
         let entries = fs::read_dir(new).expect("the mailbox can be read");
-        let mut files: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .collect();
+        let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.sort();
         let read = |file: &PathBuf| fs::read(file).expect("a delivered message can be read");
-        files
-            .iter()
-            .map(|file| String::from_utf8_lossy(&read(file)).into_owned())
-            .collect()
+        files.iter().map(|file| String::from_utf8_lossy(&read(file)).into_owned()).collect()
     }
 
     /// Waits until there are at least `count` delivered messages.
@@ -182,9 +159,8 @@ fn guard(command: &str, dir: &Path) -> Child {
 
 /// Writes the folders and the configuration of an instance.
 fn lay_out(dir: &Path, port: u16) {
-    let number = |arguments: &[&str]| {
-        id(arguments).unwrap_or_else(|| panic!("`id {}` has no answer", arguments.join(" ")))
-    };
+    let number =
+        |arguments: &[&str]| id(arguments).unwrap_or_else(|| panic!("`id {}` has no answer", arguments.join(" ")));
     // Postfix's parts change to other users; they must get through.
     open_to_all(dir);
     for name in ["etc", "queue", "data", "mail"] {
@@ -192,20 +168,15 @@ fn lay_out(dir: &Path, port: u16) {
         open_to_all(&dir.join(name));
     }
     let (mail_user, mail_group) = (number(&["-u", "nobody"]), number(&["-g", "nobody"]));
-    chown(dir.join("mail"), Some(mail_user), Some(mail_group))
-        .expect("root can give a folder away");
-    chown(dir.join("data"), Some(number(&["-u", "postfix"])), None)
-        .expect("root can give a folder away");
-    let write = |name: &str, text: String| {
-        fs::write(dir.join("etc").join(name), text).expect("a file can be written")
-    };
+    chown(dir.join("mail"), Some(mail_user), Some(mail_group)).expect("root can give a folder away");
+    chown(dir.join("data"), Some(number(&["-u", "postfix"])), None).expect("root can give a folder away");
+    let write = |name: &str, text: String| fs::write(dir.join("etc").join(name), text).expect("a file can be written");
     write("main.cf", main_cf(dir, mail_user, mail_group));
     write("master.cf", master_cf(port));
 }
 
 fn open_to_all(dir: &Path) {
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o755))
-        .expect("the mode of an own folder can be set");
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("the mode of an own folder can be set");
 }
 
 fn main_cf(dir: &Path, user: u32, group: u32) -> String {
@@ -274,10 +245,7 @@ fn master_cf(port: u16) -> String {
     ] {
         // virtual(8) delivers as another user and therefore runs privileged.
         let unprivileged = if program == "virtual" { "n" } else { "-" };
-        let _ = writeln!(
-            text,
-            "{name} {kind} {private} {unprivileged} n {wakeup} {limit} {program}"
-        );
+        let _ = writeln!(text, "{name} {kind} {private} {unprivileged} n {wakeup} {limit} {program}");
     }
     text
 }
@@ -297,12 +265,7 @@ mod tests {
         let mut say = dialogue(port);
         assert!(say("").starts_with("220 "));
         let abilities = say("EHLO test\r\n");
-        assert!(
-            ["PIPELINING", "8BITMIME", "SMTPUTF8"]
-                .iter()
-                .all(|name| abilities.contains(name)),
-            "{abilities}"
-        );
+        assert!(["PIPELINING", "8BITMIME", "SMTPUTF8"].iter().all(|name| abilities.contains(name)), "{abilities}");
         assert!(say("MAIL FROM:<sender@example.net>\r\n").starts_with("250"));
         assert!(say("RCPT TO:<refused@example.com>\r\n").starts_with("550 5.1.1"));
         assert!(say("RCPT TO:<later@example.com>\r\n").starts_with("450 4.2.1"));
@@ -314,23 +277,15 @@ mod tests {
         let delivered = postfix.wait_for(2);
         assert_eq!(delivered.len(), 2);
         assert!(
-            delivered
-                .iter()
-                .all(|mail| mail.contains("Subject: a test") && mail.contains("\n.dot\n")),
+            delivered.iter().all(|mail| mail.contains("Subject: a test") && mail.contains("\n.dot\n")),
             "{delivered:?}"
         );
         for address in ["any.body@example.com", "b@example.org"] {
             let header = format!("Delivered-To: {address}\n");
-            assert!(
-                delivered.iter().any(|mail| mail.contains(&header)),
-                "{delivered:?}"
-            );
+            assert!(delivered.iter().any(|mail| mail.contains(&header)), "{delivered:?}");
         }
         drop(postfix);
-        assert!(
-            TcpStream::connect(("127.0.0.1", port)).is_err(),
-            "still listening"
-        );
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "still listening");
         assert!(!dir.exists(), "the folder stays behind");
     }
 }

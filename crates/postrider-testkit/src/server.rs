@@ -3,10 +3,7 @@
 //! A test whose server is missing is never skipped in silence: the skip is written past the test
 //! harness's capture with the test's name, and with `POSTRIDER_TEST_REQUIRE=all` it is a failure.
 
-#![expect(
-    clippy::expect_used,
-    reason = "test support: what cannot go on fails the test, and says why"
-)]
+#![expect(clippy::expect_used, reason = "test support: what cannot go on fails the test, and says why")]
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
@@ -57,21 +54,14 @@ pub fn skip_unless_required(reason: &str) {
 ///
 /// # Panics
 /// With `what` when the limit has passed.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "waits for another process, which follows no clock of ours"
-)]
+#[expect(clippy::disallowed_methods, reason = "waits for another process, which follows no clock of ours")]
 pub fn wait_until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = done() {
             return value;
         }
-        assert!(
-            start.elapsed() < LIMIT,
-            "waited {} s in vain for {what}",
-            LIMIT.as_secs()
-        );
+        assert!(start.elapsed() < LIMIT, "waited {} s in vain for {what}", LIMIT.as_secs());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -82,12 +72,8 @@ pub fn wait_until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
 /// When the machine has none.
 #[must_use]
 pub fn free_port() -> u16 {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1 is free");
-    listener
-        .local_addr()
-        .expect("a listener has an address")
-        .port()
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1 is free");
+    listener.local_addr().expect("a listener has an address").port()
 }
 
 /// A number that `id` answers, such as a user's (`id -u nobody`).
@@ -103,24 +89,14 @@ pub(crate) fn dialogue(port: u16) -> impl FnMut(&str) -> String {
     use std::net::TcpStream;
 
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server listens");
-    stream
-        .set_read_timeout(Some(LIMIT))
-        .expect("a time limit can be set");
+    stream.set_read_timeout(Some(LIMIT)).expect("a time limit can be set");
     let mut replies = BufReader::new(stream.try_clone().expect("a stream can be shared"));
     move |text| {
-        stream
-            .write_all(text.as_bytes())
-            .expect("the server takes a line");
+        stream.write_all(text.as_bytes()).expect("the server takes a line");
         let mut reply = String::new();
         // "250-" goes on, "250 " ends the reply.
-        while reply
-            .lines()
-            .last()
-            .is_none_or(|line| line.as_bytes().get(3) != Some(&b' '))
-        {
-            let read = replies
-                .read_line(&mut reply)
-                .expect("the server answers in time");
+        while reply.lines().last().is_none_or(|line| line.as_bytes().get(3) != Some(&b' ')) {
+            let read = replies.read_line(&mut reply).expect("the server answers in time");
             assert!(read > 0, "the connection ended after {reply:?}");
         }
         reply
@@ -153,10 +129,7 @@ fn decide(variable: &str, env: impl Fn(&str) -> Option<String>) -> Decision {
     Decision::Skip(reason)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests are told by their environment which servers there are"
-)]
+#[expect(clippy::disallowed_methods, reason = "tests are told by their environment which servers there are")]
 fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -164,11 +137,7 @@ fn env(name: &str) -> Option<String> {
 fn skip(reason: &str) {
     let thread = std::thread::current();
     // Not `eprintln!`: the harness would swallow it when the test passes.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED {}: {reason}",
-        thread.name().unwrap_or("a test")
-    );
+    let _ = writeln!(std::io::stderr(), "SKIPPED {}: {reason}", thread.name().unwrap_or("a test"));
 }
 
 #[cfg(test)]
@@ -176,59 +145,33 @@ mod tests {
     use super::*;
 
     fn decided(variable: &str, set: &[(&str, &str)]) -> Decision {
-        decide(variable, |name| {
-            set.iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| (*value).to_owned())
-        })
+        decide(variable, |name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]
     fn a_given_server_is_used() {
-        assert_eq!(
-            decided(POSTGRES, &[(POSTGRES, "x"), (REQUIRE, "all")]),
-            Decision::Use("x".to_owned())
-        );
+        assert_eq!(decided(POSTGRES, &[(POSTGRES, "x"), (REQUIRE, "all")]), Decision::Use("x".to_owned()));
     }
 
     #[test]
     fn a_missing_server_fails_where_nothing_may_be_skipped() {
-        let Decision::Fail(reason) = decided(POSTGRES, &[(REQUIRE, "all")]) else {
-            panic!("not a failure")
-        };
-        assert!(
-            reason.contains(POSTGRES) && reason.contains("cargo xtask test"),
-            "{reason}"
-        );
-        assert!(matches!(
-            decided(POSTGRES, &[(REQUIRE, "all"), (ONLY, "postgres")]),
-            Decision::Fail(_)
-        ));
+        let Decision::Fail(reason) = decided(POSTGRES, &[(REQUIRE, "all")]) else { panic!("not a failure") };
+        assert!(reason.contains(POSTGRES) && reason.contains("cargo xtask test"), "{reason}");
+        assert!(matches!(decided(POSTGRES, &[(REQUIRE, "all"), (ONLY, "postgres")]), Decision::Fail(_)));
     }
 
     #[test]
     fn a_missing_server_is_a_named_skip_otherwise() {
-        let Decision::Skip(reason) = decided(AIOSMTPD, &[]) else {
-            panic!("not a skip")
-        };
-        assert!(
-            reason.contains(AIOSMTPD) && reason.contains("cargo xtask test"),
-            "{reason}"
-        );
+        let Decision::Skip(reason) = decided(AIOSMTPD, &[]) else { panic!("not a skip") };
+        assert!(reason.contains(AIOSMTPD) && reason.contains("cargo xtask test"), "{reason}");
     }
 
     #[test]
     fn what_was_left_out_on_purpose_is_a_skip() {
         for only in ["sqlite", "postgres"] {
-            assert!(matches!(
-                decided(POSTFIX, &[(ONLY, only), (REQUIRE, "all")]),
-                Decision::Skip(_)
-            ));
+            assert!(matches!(decided(POSTFIX, &[(ONLY, only), (REQUIRE, "all")]), Decision::Skip(_)));
         }
-        assert!(matches!(
-            decided(POSTGRES, &[(ONLY, "sqlite")]),
-            Decision::Skip(_)
-        ));
+        assert!(matches!(decided(POSTGRES, &[(ONLY, "sqlite")]), Decision::Skip(_)));
     }
 
     #[test]

@@ -120,12 +120,8 @@ impl<E: OutboxEntity> OutboxBuilder<E> {
         self.refused?;
         let repository = OutboxRepository::with_table(self.database, Arc::clone(&self.clock), self.table?)?;
         let signal = Arc::new(Signal::new(self.clock));
-        let service = NotificationService::new(
-            repository.clone(),
-            self.channels.clone(),
-            self.renderer,
-            Arc::clone(&signal),
-        );
+        let service =
+            NotificationService::new(repository.clone(), self.channels.clone(), self.renderer, Arc::clone(&signal));
         Ok(Outbox { repository, channels: self.channels, signal, service })
     }
 }

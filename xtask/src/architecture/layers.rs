@@ -23,11 +23,7 @@ const FORBIDDEN: [(&str, &str, &str); 4] = [
     ("store", "policy", "the store never decides"),
     ("store", "channel", "the store never decides"),
     ("store", "render", "the store never decides"),
-    (
-        "dispatch",
-        "render",
-        "what is sent was rendered before it was stored",
-    ),
+    ("dispatch", "render", "what is sent was rendered before it was stored"),
 ];
 
 /// Arrows of the file at `path` (relative to the library's `src`) that point the wrong way.
@@ -38,10 +34,7 @@ pub(super) fn violations(path: &str, source: &Source) -> Vec<Violation> {
         return Vec::new();
     };
     let Some(layer) = layer_of(from) else {
-        return vec![Violation::new(
-            1,
-            format!("`{from}` is in no layer: give it one in the architecture test"),
-        )];
+        return vec![Violation::new(1, format!("`{from}` is in no layer: give it one in the architecture test"))];
     };
     let mut found = Vec::new();
     for (at, to) in arrows(source.code(), modules.len()) {
@@ -123,17 +116,13 @@ fn arrows(code: &[char], depth: usize) -> Vec<(usize, String)> {
 fn next_word(code: &[char], at: usize) -> Option<(usize, String)> {
     let word = |c: &char| c.is_alphanumeric() || *c == '_';
     let start = at + code[at..].iter().position(word)?;
-    Some((
-        start,
-        code[start..].iter().take_while(|c| word(c)).collect(),
-    ))
+    Some((start, code[start..].iter().take_while(|c| word(c)).collect()))
 }
 
 /// After `::` (blanks around it allowed), if that comes next.
 fn path_separator(code: &[char], at: usize) -> Option<usize> {
     let start = skip_blanks(code, at);
-    (code.get(start) == Some(&':') && code.get(start + 1) == Some(&':'))
-        .then(|| skip_blanks(code, start + 2))
+    (code.get(start) == Some(&':') && code.get(start + 1) == Some(&':')).then(|| skip_blanks(code, start + 2))
 }
 
 fn skip_blanks(code: &[char], at: usize) -> usize {
@@ -171,10 +160,7 @@ fn first_segments(code: &[char], at: usize) -> Vec<(usize, String)> {
             }
             found
         }
-        _ => next_word(code, at)
-            .filter(|(start, _)| *start == at)
-            .into_iter()
-            .collect(),
+        _ => next_word(code, at).filter(|(start, _)| *start == at).into_iter().collect(),
     }
 }
 
@@ -184,10 +170,7 @@ mod tests {
 
     fn messages(path: &str, text: &str) -> Vec<String> {
         let found = violations(path, &Source::new(text));
-        found
-            .into_iter()
-            .map(|violation| format!("{}: {}", violation.line, violation.message))
-            .collect()
+        found.into_iter().map(|violation| format!("{}: {}", violation.line, violation.message)).collect()
     }
 
     #[test]
@@ -200,15 +183,10 @@ mod tests {
 
     #[test]
     fn the_same_layer_and_lower_ones_may_be_imported() {
-        let text = "use crate::error::Error; use crate::model::{a, b}; use crate::signal::Signal; use crate::policy::x;";
+        let text =
+            "use crate::error::Error; use crate::model::{a, b}; use crate::signal::Signal; use crate::policy::x;";
         assert!(messages("policy/retry.rs", text).is_empty());
-        assert!(
-            messages(
-                "accept/mod.rs",
-                "use crate::store::x; use crate::render::y;"
-            )
-            .is_empty()
-        );
+        assert!(messages("accept/mod.rs", "use crate::store::x; use crate::render::y;").is_empty());
         assert!(messages("lib.rs", "use crate::outbox::Outbox;").is_empty());
     }
 
@@ -228,35 +206,16 @@ mod tests {
 
     #[test]
     fn a_path_in_the_code_counts_like_an_import() {
-        assert_eq!(
-            messages("channel/mod.rs", "fn f() { crate::accept::g() }").len(),
-            1
-        );
-        assert_eq!(
-            messages("channel/mod.rs", "fn f() { $crate :: accept::g() }").len(),
-            1
-        );
+        assert_eq!(messages("channel/mod.rs", "fn f() { crate::accept::g() }").len(), 1);
+        assert_eq!(messages("channel/mod.rs", "fn f() { $crate :: accept::g() }").len(), 1);
     }
 
     #[test]
     fn super_chains_that_reach_the_root_count() {
         assert_eq!(messages("model/mod.rs", "use super::store::x;").len(), 1);
-        assert_eq!(
-            messages("model/row.rs", "use super::super::store::x;").len(),
-            1
-        );
-        assert_eq!(
-            messages(
-                "store/driver/postgres.rs",
-                "use super::super::super::dispatch;"
-            )
-            .len(),
-            1
-        );
-        assert_eq!(
-            messages("model/mod.rs", "use super::{error::Error, accept};").len(),
-            1
-        );
+        assert_eq!(messages("model/row.rs", "use super::super::store::x;").len(), 1);
+        assert_eq!(messages("store/driver/postgres.rs", "use super::super::super::dispatch;").len(), 1);
+        assert_eq!(messages("model/mod.rs", "use super::{error::Error, accept};").len(), 1);
         assert!(messages("model/row.rs", "use super::store::x;").is_empty());
     }
 
@@ -264,28 +223,14 @@ mod tests {
     fn the_store_never_decides() {
         for module in ["policy", "channel", "render"] {
             let found = messages("store/claim.rs", &format!("use crate::{module}::X;"));
-            assert_eq!(
-                found,
-                [format!(
-                    "1: `store` may not import `{module}`: the store never decides"
-                )]
-            );
+            assert_eq!(found, [format!("1: `store` may not import `{module}`: the store never decides")]);
         }
-        assert!(
-            messages(
-                "store/claim.rs",
-                "use crate::model::Row; use crate::signal::x;"
-            )
-            .is_empty()
-        );
+        assert!(messages("store/claim.rs", "use crate::model::Row; use crate::signal::x;").is_empty());
     }
 
     #[test]
     fn dispatch_never_renders() {
-        assert_eq!(
-            messages("dispatch/mod.rs", "use crate::render::Renderer;").len(),
-            1
-        );
+        assert_eq!(messages("dispatch/mod.rs", "use crate::render::Renderer;").len(), 1);
         assert!(messages("dispatch/mod.rs", "use crate::channel::Channel;").is_empty());
     }
 
@@ -315,11 +260,8 @@ mod tests {
     #[test]
     fn visibility_is_no_import() {
         assert!(
-            messages(
-                "model/row.rs",
-                "pub(crate) fn f() {} pub(super) fn g() {} pub(in crate::model) fn h() {}"
-            )
-            .is_empty()
+            messages("model/row.rs", "pub(crate) fn f() {} pub(super) fn g() {} pub(in crate::model) fn h() {}")
+                .is_empty()
         );
     }
 }

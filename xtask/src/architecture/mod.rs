@@ -23,10 +23,7 @@ struct Violation {
 
 impl Violation {
     fn new(line: usize, message: impl Into<String>) -> Self {
-        Self {
-            line,
-            message: message.into(),
-        }
+        Self { line, message: message.into() }
     }
 }
 
@@ -37,22 +34,14 @@ fn rust_files(dir: &Path) -> Vec<(String, String)> {
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of the workspace can be read") {
             let path = entry.expect("a folder of the workspace can be read").path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
                 if name != "target" && !name.starts_with('.') {
                     open.push(path);
                 }
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("a source file can be read");
-                let short = path
-                    .strip_prefix(dir)
-                    .unwrap_or(&path)
-                    .to_string_lossy()
-                    .replace('\\', "/");
+                let short = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace('\\', "/");
                 found.push((short, text));
             }
         }
@@ -69,11 +58,7 @@ fn check(dir: &str, rule: impl Fn(&str, &str) -> Vec<Violation>) {
     let mut report = String::new();
     for (path, text) in &files {
         for Violation { line, message } in rule(path, text) {
-            let _ = writeln!(
-                report,
-                "{}:{line}: {message}",
-                Path::new(dir).join(path).display()
-            );
+            let _ = writeln!(report, "{}:{line}: {message}", Path::new(dir).join(path).display());
         }
     }
     assert!(report.is_empty(), "\n{report}");
@@ -83,16 +68,12 @@ const LIBRARY: &str = "crates/postrider/src";
 
 #[test]
 fn the_library_imports_only_downwards() {
-    check(LIBRARY, |path, text| {
-        layers::violations(path, &Source::new(text))
-    });
+    check(LIBRARY, |path, text| layers::violations(path, &Source::new(text)));
 }
 
 #[test]
 fn sql_stands_only_in_the_statements_and_the_schema() {
-    check(LIBRARY, |path, text| {
-        text::misplaced_sql(path, &Source::new(text))
-    });
+    check(LIBRARY, |path, text| text::misplaced_sql(path, &Source::new(text)));
 }
 
 #[test]

@@ -14,13 +14,7 @@ pub(super) struct Source {
 impl Source {
     /// Reads the text of a file.
     pub(super) fn new(text: &str) -> Self {
-        let mut source = Scanner {
-            text: text.chars().collect(),
-            at: 0,
-            code: Vec::new(),
-            strings: Vec::new(),
-        }
-        .scan();
+        let mut source = Scanner { text: text.chars().collect(), at: 0, code: Vec::new(), strings: Vec::new() }.scan();
         for (start, end) in test_items(&source.code) {
             blank(&mut source.code[start..end]);
             source.strings.retain(|(at, _)| !(start..end).contains(at));
@@ -35,9 +29,7 @@ impl Source {
 
     /// Each string literal's line (from 1) and inside.
     pub(super) fn strings(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.strings
-            .iter()
-            .map(|(at, text)| (self.line(*at), text.as_str()))
+        self.strings.iter().map(|(at, text)| (self.line(*at), text.as_str()))
     }
 
     /// The line (from 1) of an offset into the code.
@@ -71,10 +63,7 @@ impl Scanner {
                 _ => self.keep(),
             }
         }
-        Source {
-            code: self.code,
-            strings: self.strings,
-        }
+        Source { code: self.code, strings: self.strings }
     }
 
     fn peek(&self, ahead: usize) -> Option<char> {
@@ -131,8 +120,7 @@ impl Scanner {
 
     /// Records the inside of a literal and keeps its closing quote.
     fn literal(&mut self, start: usize, end: usize) {
-        self.strings
-            .push((start, self.text[start..end].iter().collect()));
+        self.strings.push((start, self.text[start..end].iter().collect()));
         if self.peek(0).is_some() {
             self.keep();
         }
@@ -150,10 +138,7 @@ impl Scanner {
 
     /// At `r`: the number of `#` if a raw string begins here (and not a raw identifier).
     fn raw_hashes(&self) -> Option<usize> {
-        let hashes = self.text[self.at + 1..]
-            .iter()
-            .take_while(|c| **c == '#')
-            .count();
+        let hashes = self.text[self.at + 1..].iter().take_while(|c| **c == '#').count();
         (self.peek(1 + hashes) == Some('"')).then_some(hashes)
     }
 
@@ -195,14 +180,8 @@ fn test_items(code: &[char]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < code.len() {
-        let attribute: String = code[at..]
-            .iter()
-            .take(64)
-            .filter(|c| !c.is_whitespace())
-            .take(14)
-            .collect();
-        let marked = code[at] == '#'
-            && (attribute.starts_with("#[cfg(test)]") || attribute == "#[cfg(all(test");
+        let attribute: String = code[at..].iter().take(64).filter(|c| !c.is_whitespace()).take(14).collect();
+        let marked = code[at] == '#' && (attribute.starts_with("#[cfg(test)]") || attribute == "#[cfg(all(test");
         if marked {
             let end = end_of_item(code, at);
             found.push((at, end));
@@ -239,28 +218,16 @@ mod tests {
     use super::*;
 
     fn code(text: &str) -> String {
-        Source::new(text)
-            .code()
-            .iter()
-            .collect::<String>()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+        Source::new(text).code().iter().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn strings(text: &str) -> Vec<(usize, String)> {
-        Source::new(text)
-            .strings()
-            .map(|(line, text)| (line, text.to_owned()))
-            .collect()
+        Source::new(text).strings().map(|(line, text)| (line, text.to_owned())).collect()
     }
 
     #[test]
     fn comments_are_no_code() {
-        assert_eq!(
-            code("//! use crate::a;\nx /* /* y */ z */ w // v\n/// u\nt"),
-            "x w t"
-        );
+        assert_eq!(code("//! use crate::a;\nx /* /* y */ z */ w // v\n/// u\nt"), "x w t");
     }
 
     #[test]
@@ -271,10 +238,7 @@ mod tests {
 
     #[test]
     fn raw_and_byte_strings_are_strings() {
-        assert_eq!(
-            strings("r#\"a \" b\"# br\"c\" b\"d\""),
-            [(1, "a \" b".into()), (1, "c".into()), (1, "d".into())]
-        );
+        assert_eq!(strings("r#\"a \" b\"# br\"c\" b\"d\""), [(1, "a \" b".into()), (1, "c".into()), (1, "d".into())]);
         assert_eq!(code("r#type bar\"x\""), "r#type bar\" \"");
     }
 
@@ -288,27 +252,13 @@ mod tests {
         let text = "a;\n#[cfg(test)]\n#[expect(x)]\nmod tests { fn b() { \"s\"; } }\n#[cfg(test)] mod more;\nc;";
         assert_eq!(code(text), "a; c;");
         assert!(strings(text).is_empty());
-        assert_eq!(
-            code("#[cfg(all(test, feature = \"x\"))] mod t { {} } d"),
-            "d"
-        );
-        assert_eq!(
-            code("#[cfg(feature = \"testing\")] mod t;"),
-            "#[cfg(feature = \" \")] mod t;"
-        );
+        assert_eq!(code("#[cfg(all(test, feature = \"x\"))] mod t { {} } d"), "d");
+        assert_eq!(code("#[cfg(feature = \"testing\")] mod t;"), "#[cfg(feature = \" \")] mod t;");
     }
 
     #[test]
     fn an_unfinished_literal_or_comment_does_not_hang() {
-        for text in [
-            "\"",
-            "r#\"",
-            "/*",
-            "'",
-            "'\\",
-            "b\"\\",
-            "#[cfg(test)] mod t {",
-        ] {
+        for text in ["\"", "r#\"", "/*", "'", "'\\", "b\"\\", "#[cfg(test)] mod t {"] {
             let _ = Source::new(text);
         }
     }

@@ -24,7 +24,7 @@ fn in_doubt(outcome: Outcome) -> (String, Ledger) {
 #[tokio::test]
 async fn a_lost_answer_to_the_final_dot_is_in_doubt() {
     let mut limits = Timeouts::default();
-    limits.data_end = Duration::from_millis(50);
+    limits.data_end = Duration::from_millis(300);
     for answer in [
         Answer::close(),
         Answer::stall(),

@@ -115,7 +115,10 @@ fn row(
     now: Timestamp,
 ) -> Result<OutboxRow> {
     let Some(address) = recipient.addresses.get(channel) else {
-        return Err(Error::invalid(format!("the recipient {:?} has no address for the channel {channel:?}", recipient.name)));
+        return Err(Error::invalid(format!(
+            "the recipient {:?} has no address for the channel {channel:?}",
+            recipient.name
+        )));
     };
     let mut row = OutboxRow::new(id, channel, recipient.name.clone(), address.clone(), now);
     if let Some(key) = dedupe_key(notification, recipient, channel)? {
@@ -124,7 +127,10 @@ fn row(
     if channel == "email" {
         row.cc_addresses.clone_from(&recipient.cc);
     } else if !recipient.cc.is_empty() && notification.channels.iter().all(|channel| channel != "email") {
-        return Err(Error::invalid(format!("the recipient {:?} has copies, which only e-mail can have", recipient.name)));
+        return Err(Error::invalid(format!(
+            "the recipient {:?} has copies, which only e-mail can have",
+            recipient.name
+        )));
     }
     row.subject.clone_from(&content.subject);
     row.body.clone_from(&content.text);
@@ -220,7 +226,9 @@ fn check_row(row: &OutboxRow) -> Result<()> {
     let html = row.payload.as_ref().and_then(|payload| payload.get("html")).and_then(Json::as_str);
     let bytes: usize = [row.subject.as_deref(), row.body.as_deref(), html].into_iter().flatten().map(str::len).sum();
     if bytes > MAX_CONTENT_BYTES {
-        return Err(Error::invalid(format!("the content is {bytes} bytes long; at most {MAX_CONTENT_BYTES} are allowed")));
+        return Err(Error::invalid(format!(
+            "the content is {bytes} bytes long; at most {MAX_CONTENT_BYTES} are allowed"
+        )));
     }
     Ok(())
 }

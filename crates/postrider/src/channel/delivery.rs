@@ -72,8 +72,7 @@ impl PointOfNoReturn {
     /// For the channel: true if it may go on; false if the delivery was cut and must end here.
     #[must_use]
     pub fn cross(&self) -> bool {
-        self.0.compare_exchange(OPEN, CROSSED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-            || self.has_been_crossed()
+        self.0.compare_exchange(OPEN, CROSSED, Ordering::SeqCst, Ordering::SeqCst).is_ok() || self.has_been_crossed()
     }
 
     /// For the dispatcher: true if the delivery is now cut; false if it was crossed before.

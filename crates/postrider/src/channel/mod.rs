@@ -19,7 +19,7 @@ pub use delivery::{Delivery, PointOfNoReturn};
 pub use registry::ChannelRegistry;
 
 use crate::error::Result;
-use crate::model::{InDoubtPolicy, Outcome, OutboxView};
+use crate::model::{InDoubtPolicy, OutboxView, Outcome};
 use crate::policy::RetryPolicy;
 
 /// A way to reach somebody.

@@ -100,11 +100,8 @@ impl<E: OutboxEntity> Claimer<E> {
         let handed_over = self.shared.signal.take(free);
         if !handed_over.is_empty() {
             let lease = self.lease();
-            let claimed = self
-                .shared
-                .rows
-                .claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node)
-                .await?;
+            let claimed =
+                self.shared.rows.claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node).await?;
             self.send_off(claimed, lease.until);
             return Ok(());
         }

@@ -11,14 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use super::Shared;
 use super::ending::{self, Written};
 use super::flight::Flight;
 use super::settler::Job;
-use super::Shared;
 use crate::channel::{Channel, Delivery, PointOfNoReturn};
 use crate::error::Error;
 use crate::model::{
-    Blame, Clock, FailureScope, InDoubt, InDoubtPolicy, Outcome, OutboxEntity, OutboxId, OutboxRow, Retry, Suppress,
+    Blame, Clock, FailureScope, InDoubt, InDoubtPolicy, OutboxEntity, OutboxId, OutboxRow, Outcome, Retry, Suppress,
 };
 use crate::policy::RetryPolicy;
 use crate::store::{Claimed, Ending, Settlement};

@@ -2,9 +2,7 @@
 //!
 //! Pure: a function of the row, the outcome, the policies and the time. Source: contract C3, C3.4.
 
-use crate::model::{
-    AddressState, Blame, FailureScope, InDoubtPolicy, Ledger, Outcome, OutboxRow, Retry, Timestamp,
-};
+use crate::model::{AddressState, Blame, FailureScope, InDoubtPolicy, Ledger, OutboxRow, Outcome, Retry, Timestamp};
 use crate::policy::{DEFERRAL_LIMIT, RetryPolicy};
 use crate::store::{Ending, Run};
 
@@ -27,7 +25,8 @@ pub(super) fn of(
     let next = |after| retry.next_at(now, row.state.attempts.saturating_add(1), after, row.id);
     match outcome {
         Outcome::Sent(sent) => {
-            let whole = sent.ledger.as_ref().is_none_or(|l| l.entries().iter().all(|e| e.state == AddressState::Accepted));
+            let whole =
+                sent.ledger.as_ref().is_none_or(|l| l.entries().iter().all(|e| e.state == AddressState::Accepted));
             let ending = Ending::Sent {
                 provider: sent.provider,
                 provider_message_id: sent.provider_message_id,

@@ -135,7 +135,9 @@ impl<E: OutboxEntity> Settler<E> {
             self.failures = 0;
         }
         for settled in settled {
-            let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else { continue };
+            let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else {
+                continue;
+            };
             let mut job = self.pending.swap_remove(at);
             match settled.now {
                 Ok(now) => self.confirm(job, now),
@@ -171,7 +173,10 @@ impl<E: OutboxEntity> Settler<E> {
                     (Ending::Deferred { .. }, _) => counters.deferred(1),
                     (_, _) => counters.failed(1),
                 }
-                if matches!(job.settlement.ending, Ending::Failure { in_doubt: true, .. } | Ending::Dead { in_doubt: true, .. }) {
+                if matches!(
+                    job.settlement.ending,
+                    Ending::Failure { in_doubt: true, .. } | Ending::Dead { in_doubt: true, .. }
+                ) {
                     counters.in_doubt(1);
                 }
                 // Never the error's text: it may hold an address.

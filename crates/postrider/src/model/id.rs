@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 pub struct OutboxId(Uuid);
 
 impl OutboxId {
-    /// A new UUIDv7 whose time is the clock's.
+    /// A new version 7 UUID whose time is the clock's.
     #[must_use]
     pub fn new(clock: &dyn Clock) -> Self {
         let since_1970 = clock.now().since(Timestamp::from_micros(0));

@@ -78,6 +78,7 @@ impl Ledger {
         match self.0.iter_mut().find(|known| known.role == entry.role && known.address == entry.address) {
             Some(known) if known.state == AddressState::Accepted => {}
             Some(known) => *known = entry,
+            None if entry.role == Role::To => self.0.insert(0, entry),
             None => self.0.push(entry),
         }
     }

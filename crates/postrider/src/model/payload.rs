@@ -49,7 +49,8 @@ impl MailPayload {
                 format!("the payload has version {v}; this node reads version 1 only"),
             ));
         }
-        Self::deserialize(value)
-            .map_err(|cause| Error::new(ErrorKind::Decode, format!("the payload cannot be read: {cause}")).caused_by(cause))
+        Self::deserialize(value).map_err(|cause| {
+            Error::new(ErrorKind::Decode, format!("the payload cannot be read: {cause}")).caused_by(cause)
+        })
     }
 }

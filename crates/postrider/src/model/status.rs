@@ -27,8 +27,7 @@ pub enum OutboxStatus {
 
 impl OutboxStatus {
     /// All six.
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Sending, Self::Sent, Self::Failed, Self::Dead, Self::Suppressed];
+    pub const ALL: [Self; 6] = [Self::Pending, Self::Sending, Self::Sent, Self::Failed, Self::Dead, Self::Suppressed];
 
     /// The text that stands in the database.
     #[must_use]

@@ -31,7 +31,9 @@ pub fn storable_error_bytes(bytes: &[u8]) -> String {
 /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid), naming `what`.
 pub fn refuse_nul(what: &str, text: &str) -> Result<()> {
     match text.find('\0') {
-        Some(at) => Err(Error::invalid(format!("the {what} holds a NUL character (byte {at}), which no row can store"))),
+        Some(at) => {
+            Err(Error::invalid(format!("the {what} holds a NUL character (byte {at}), which no row can store")))
+        }
         None => Ok(()),
     }
 }
@@ -43,9 +45,7 @@ pub fn refuse_nul(what: &str, text: &str) -> Result<()> {
 pub fn refuse_line_break(what: &str, text: &str) -> Result<()> {
     refuse_nul(what, text)?;
     match text.find(['\r', '\n']) {
-        Some(at) => Err(Error::invalid(format!(
-            "the {what} holds a line break (byte {at}); it must be a single line"
-        ))),
+        Some(at) => Err(Error::invalid(format!("the {what} holds a line break (byte {at}); it must be a single line"))),
         None => Ok(()),
     }
 }

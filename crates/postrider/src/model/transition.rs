@@ -94,9 +94,10 @@ pub fn verdict(from: OutboxStatus, event: Event) -> Verdict {
         (Event::Reject | Event::BuryLost, Sending) => Verdict::To(&[Dead, Sent]),
         (Event::Defer, Sending) => Verdict::To(&[Pending, Failed, Dead, Sent]),
         (Event::Release, Sending) => Verdict::To(&[Pending, Failed]),
-        (Event::Requeue, Dead | Failed | Suppressed | Sent) => Verdict::To(&[Pending]),
+        (Event::Requeue, Dead | Failed | Suppressed | Sent) | (Event::Expedite | Event::Postpone, Pending) => {
+            Verdict::To(&[Pending])
+        }
         (Event::Requeue, Pending) | (Event::Cancel, Sent | Dead | Suppressed) => Verdict::Nothing,
-        (Event::Expedite | Event::Postpone, Pending) => Verdict::To(&[Pending]),
         (Event::Expedite | Event::Postpone, Failed) => Verdict::To(&[Failed]),
         (Event::Requeue | Event::Cancel | Event::Expedite, Sending) => Verdict::Conflict,
         _ => Verdict::Refused,
@@ -127,13 +128,10 @@ mod tests {
                 let expected = match event {
                     e if worker.contains(&e) => (from == Sending).then_some("to"),
                     Event::Claim => matches!(from, Pending | Failed | Sending).then_some("to"),
-                    Event::Requeue if from == Sending => Some("conflict"),
+                    Event::Requeue | Event::Cancel | Event::Expedite if from == Sending => Some("conflict"),
                     Event::Requeue if from == Pending => Some("nothing"),
-                    Event::Requeue => Some("to"),
-                    Event::Cancel if from == Sending => Some("conflict"),
                     Event::Cancel if from.is_final() => Some("nothing"),
-                    Event::Cancel => Some("to"),
-                    Event::Expedite if from == Sending => Some("conflict"),
+                    Event::Requeue | Event::Cancel => Some("to"),
                     _ => matches!(from, Pending | Failed).then_some("to"),
                 };
                 let found = match verdict(from, event) {

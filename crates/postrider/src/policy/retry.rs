@@ -171,8 +171,8 @@ mod tests {
     fn the_next_attempt_is_never_in_the_past_and_never_past_the_cap() {
         let day = Duration::from_secs(24 * 3600);
         let policy = RetryPolicy::exponential(Duration::from_secs(2), 2.0, day, 30, 0.2).unwrap();
-        for failures in 1..=2_000 {
-            let next = policy.next_at(at(), failures, None, OutboxId::from(Uuid::from_u128(failures as u128)));
+        for (failures, seed) in (1..=2_000).zip(1_u128..) {
+            let next = policy.next_at(at(), failures, None, OutboxId::from(Uuid::from_u128(seed)));
             assert!(next > at(), "{failures}");
             assert!(next <= at().plus(day.mul_f64(1.2)), "{failures}");
         }
@@ -226,7 +226,7 @@ mod tests {
             let policy = RetryPolicy::email();
             let asked = asked.map(Duration::from_secs);
             let next = policy.next_at(at(), failures, asked, OutboxId::from(Uuid::from_u128(seed)));
-            let base = policy.delays[(failures as usize - 1).min(9)];
+            let base = policy.delays[usize::try_from(failures - 1).unwrap().min(9)];
             let floor = base.mul_f64(0.799_999).max(asked.unwrap_or_default().min(RetryPolicy::MAX_DELAY));
             prop_assert!(next >= at().plus(floor));
             let ceiling = base.mul_f64(1.200_001).max(asked.unwrap_or_default());

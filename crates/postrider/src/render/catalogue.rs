@@ -66,10 +66,7 @@ impl TemplateCatalogue {
     /// A catalogue without templates.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            engine: Engine::new(),
-            templates: BTreeMap::new(),
-        }
+        Self { engine: Engine::new(), templates: BTreeMap::new() }
     }
 
     /// Reads all templates of a directory, once; later changes of the files have no effect.
@@ -121,13 +118,7 @@ impl TemplateCatalogue {
     /// [`ErrorKind::Template`], naming template, part and line, if it does not compile; also if it
     /// holds a NUL, was added before, or if name (1 to 64 ASCII letters, digits, `_`, `-`), channel
     /// or locale is malformed. The catalogue is then as it was.
-    pub fn add_variant(
-        &mut self,
-        name: &str,
-        variant: Variant<'_>,
-        part: Part,
-        source: &str,
-    ) -> Result<()> {
+    pub fn add_variant(&mut self, name: &str, variant: Variant<'_>, part: Part, source: &str) -> Result<()> {
         names::check(name)?;
         variant.check()?;
         let path = variant.path(name, part);
@@ -138,29 +129,12 @@ impl TemplateCatalogue {
         let tenant = variant.tenant.filter(|tenant| !tenant.is_root()).cloned();
         let folder = (tenant, variant.channel.map(str::to_owned));
         let slot = (part, variant.locale.map(fold_locale));
-        if self
-            .templates
-            .get(name)
-            .and_then(|folders| folders.get(&folder)?.get(&slot))
-            .is_some()
-        {
+        if self.templates.get(name).and_then(|folders| folders.get(&folder)?.get(&slot)).is_some() {
             return refuse("it is added twice");
         }
-        let compiled = self
-            .engine
-            .compile(part, source)
-            .map_err(|fault| broken(&path, &fault))?;
-        let source = Source {
-            path,
-            locale: variant.locale.map(str::to_owned),
-            compiled,
-        };
-        self.templates
-            .entry(name.to_owned())
-            .or_default()
-            .entry(folder)
-            .or_default()
-            .insert(slot, source);
+        let compiled = self.engine.compile(part, source).map_err(|fault| broken(&path, &fault))?;
+        let source = Source { path, locale: variant.locale.map(str::to_owned), compiled };
+        self.templates.entry(name.to_owned()).or_default().entry(folder).or_default().insert(slot, source);
         Ok(())
     }
 
@@ -172,24 +146,10 @@ impl TemplateCatalogue {
     /// The folder that answers the request.
     fn folder(&self, request: &RenderRequest<'_>) -> Result<&Folder> {
         names::check(request.template)?;
-        let seen = |(tenant, _): &FolderKey| {
-            tenant
-                .as_ref()
-                .is_none_or(|tenant| tenant == request.tenant)
-        };
-        let Some(folders) = self
-            .templates
-            .get(request.template)
-            .filter(|folders| folders.keys().any(seen))
-        else {
-            let known = self
-                .templates
-                .iter()
-                .filter(|(_, folders)| folders.keys().any(seen));
-            let known = names::nearest(
-                request.template,
-                known.map(|(name, _)| name.as_str()).collect(),
-            );
+        let seen = |(tenant, _): &FolderKey| tenant.as_ref().is_none_or(|tenant| tenant == request.tenant);
+        let Some(folders) = self.templates.get(request.template).filter(|folders| folders.keys().any(seen)) else {
+            let known = self.templates.iter().filter(|(_, folders)| folders.keys().any(seen));
+            let known = names::nearest(request.template, known.map(|(name, _)| name.as_str()).collect());
             let message = format!("there is no template {:?}; {known}", request.template);
             return Err(refused(message));
         };
@@ -201,22 +161,11 @@ impl TemplateCatalogue {
                 }
             }
         }
-        Err(refused(format!(
-            "the template {:?} has no part for the channel {:?}",
-            request.template, request.channel
-        )))
+        Err(refused(format!("the template {:?} has no part for the channel {:?}", request.template, request.channel)))
     }
 
-    fn render_part(
-        &self,
-        part: Part,
-        source: &Source,
-        variables: &minijinja::Value,
-    ) -> Result<String> {
-        let rendered = self
-            .engine
-            .render(&source.compiled, variables)
-            .map_err(|fault| broken(&source.path, &fault))?;
+    fn render_part(&self, part: Part, source: &Source, variables: &minijinja::Value) -> Result<String> {
+        let rendered = self.engine.render(&source.compiled, variables).map_err(|fault| broken(&source.path, &fault))?;
         let what = format!("{} of the template {:?}", part.label(), source.path);
         match part {
             Part::Subject => text::refuse_line_break(&what, &rendered)?,
@@ -232,29 +181,17 @@ impl Renderer for TemplateCatalogue {
         let variables = variables::read(request.variables)?;
         let chain = locale_chain(request.locale);
         let source = |part: Part, locale: &Option<String>| folder.get(&(part, locale.clone()));
-        let has_body = |locale| {
-            source(Part::Text, locale)
-                .or(source(Part::Html, locale))
-                .is_some()
-        };
+        let has_body = |locale| source(Part::Text, locale).or(source(Part::Html, locale)).is_some();
         // Without a body in any of the locales, the subject may be of each of them.
         let body_at = chain.iter().position(has_body);
         let body = |part| body_at.and_then(|at| source(part, &chain[at]));
-        let subject = chain[body_at.unwrap_or(0)..]
-            .iter()
-            .find_map(|locale| source(Part::Subject, locale));
+        let subject = chain[body_at.unwrap_or(0)..].iter().find_map(|locale| source(Part::Subject, locale));
         let (text, html) = (body(Part::Text), body(Part::Html));
         let Some(first) = text.or(html).or(subject) else {
-            return Err(refused(format!(
-                "the template {:?} has no part in the default language",
-                request.template
-            )));
+            return Err(refused(format!("the template {:?} has no part in the default language", request.template)));
         };
-        let render = |part, source: Option<&Source>| {
-            source
-                .map(|source| self.render_part(part, source, &variables))
-                .transpose()
-        };
+        let render =
+            |part, source: Option<&Source>| source.map(|source| self.render_part(part, source, &variables)).transpose();
         Ok(Rendered {
             subject: render(Part::Subject, subject)?,
             text: render(Part::Text, text)?,
@@ -274,18 +211,13 @@ impl Default for TemplateCatalogue {
 impl fmt::Debug for TemplateCatalogue {
     /// The names alone: sources are long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TemplateCatalogue")
-            .field("names", &self.templates.keys())
-            .finish_non_exhaustive()
+        f.debug_struct("TemplateCatalogue").field("names", &self.templates.keys()).finish_non_exhaustive()
     }
 }
 
 /// The error of a source that does not compile or render.
 fn broken(path: &str, fault: &Fault) -> Error {
-    let line = fault
-        .line
-        .map(|line| format!(", line {line}"))
-        .unwrap_or_default();
+    let line = fault.line.map(|line| format!(", line {line}")).unwrap_or_default();
     refused(format!("template {path:?}{line}: {}", fault.reason))
 }
 

@@ -18,21 +18,14 @@ use crate::model::TenantId;
 /// As [`TemplateCatalogue::from_directory`].
 pub(super) fn load(catalogue: &mut TemplateCatalogue, root: &Path) -> Result<()> {
     let top = entries(root).map_err(|error| {
-        let message = format!(
-            "the template directory {} cannot be read: {error}",
-            root.display()
-        );
+        let message = format!("the template directory {} cannot be read: {error}", root.display());
         Error::new(ErrorKind::Configuration, message).caused_by(error)
     })?;
     for entry in top.iter().filter(|entry| entry.is_folder) {
         match entry.name.strip_prefix('@') {
             Some(tenant) => {
-                let tenant = TenantId::new(tenant).map_err(|error| {
-                    Error::new(
-                        ErrorKind::Template,
-                        format!("{}: {error}", entry.path.display()),
-                    )
-                })?;
+                let tenant = TenantId::new(tenant)
+                    .map_err(|error| Error::new(ErrorKind::Template, format!("{}: {error}", entry.path.display())))?;
                 for entry in inside(entry)? {
                     load_template(catalogue, Some(&tenant), &entry)?;
                 }
@@ -44,26 +37,14 @@ pub(super) fn load(catalogue: &mut TemplateCatalogue, root: &Path) -> Result<()>
 }
 
 /// One template's folder: parts, and folders of channels with parts.
-fn load_template(
-    catalogue: &mut TemplateCatalogue,
-    tenant: Option<&TenantId>,
-    folder: &Entry,
-) -> Result<()> {
+fn load_template(catalogue: &mut TemplateCatalogue, tenant: Option<&TenantId>, folder: &Entry) -> Result<()> {
     if !folder.is_folder {
         return Err(folder.refuse("is a file where the folder of a template is expected"));
     }
     let mut parts = 0;
     for entry in inside(folder)? {
         if !entry.is_folder {
-            load_part(
-                catalogue,
-                &folder.name,
-                Variant {
-                    tenant,
-                    ..Variant::default()
-                },
-                &entry,
-            )?;
+            load_part(catalogue, &folder.name, Variant { tenant, ..Variant::default() }, &entry)?;
             parts += 1;
             continue;
         }
@@ -72,11 +53,7 @@ fn load_template(
             return Err(entry.refuse("has no part at all"));
         }
         for part in &of_channel {
-            let variant = Variant {
-                tenant,
-                channel: Some(&entry.name),
-                locale: None,
-            };
+            let variant = Variant { tenant, channel: Some(&entry.name), locale: None };
             load_part(catalogue, &folder.name, variant, part)?;
         }
         parts += of_channel.len();
@@ -87,23 +64,14 @@ fn load_template(
     Ok(())
 }
 
-fn load_part(
-    catalogue: &mut TemplateCatalogue,
-    name: &str,
-    variant: Variant<'_>,
-    file: &Entry,
-) -> Result<()> {
+fn load_part(catalogue: &mut TemplateCatalogue, name: &str, variant: Variant<'_>, file: &Entry) -> Result<()> {
     let Some((part, locale)) = Part::of_file(&file.name).filter(|_| !file.is_folder) else {
-        return Err(
-            file.refuse("is no part of a template; known are subject.txt, body.txt, body.html")
-        );
+        return Err(file.refuse("is no part of a template; known are subject.txt, body.txt, body.html"));
     };
     let source = fs::read_to_string(&file.path).map_err(|error| file.unreadable(error))?;
     let source = source.strip_prefix('\u{feff}').unwrap_or(&source);
     let source = match part {
-        Part::Subject => source
-            .strip_suffix('\n')
-            .map_or(source, |line| line.strip_suffix('\r').unwrap_or(line)),
+        Part::Subject => source.strip_suffix('\n').map_or(source, |line| line.strip_suffix('\r').unwrap_or(line)),
         Part::Text | Part::Html => source,
     };
     catalogue.add_variant(name, Variant { locale, ..variant }, part, source)
@@ -119,15 +87,11 @@ struct Entry {
 
 impl Entry {
     fn refuse(&self, why: &str) -> Error {
-        Error::new(
-            ErrorKind::Template,
-            format!("{} {why}", self.path.display()),
-        )
+        Error::new(ErrorKind::Template, format!("{} {why}", self.path.display()))
     }
 
     fn unreadable(&self, error: std::io::Error) -> Error {
-        self.refuse(&format!("cannot be read: {error}"))
-            .caused_by(error)
+        self.refuse(&format!("cannot be read: {error}")).caused_by(error)
     }
 }
 
@@ -145,11 +109,7 @@ fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
             let path = entry.path();
             // Follows a link, as a deployment may consist of links.
             let is_folder = fs::metadata(&path)?.is_dir();
-            found.push(Entry {
-                name,
-                path,
-                is_folder,
-            });
+            found.push(Entry { name, path, is_folder });
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -197,36 +157,16 @@ mod tests {
         let render = |channel, locale, tenant| {
             let variables = json!({ "name": "Ann" });
             let template = "welcome";
-            catalogue
-                .render(&RenderRequest {
-                    template,
-                    channel,
-                    locale,
-                    tenant,
-                    variables: &variables,
-                })
-                .unwrap()
+            catalogue.render(&RenderRequest { template, channel, locale, tenant, variables: &variables }).unwrap()
         };
         let shared = render("email", None, &root_tenant);
         assert_eq!(shared.subject.as_deref(), Some("Hello Ann"));
         assert_eq!(shared.text.as_deref(), Some("Hi\n"));
         assert_eq!(shared.html.as_deref(), Some("<p>Hi</p>\n"));
-        assert_eq!(
-            render("email", Some("de-CH"), &root_tenant).text.as_deref(),
-            Some("Hallo\n")
-        );
-        assert_eq!(
-            render("sms", Some("de"), &root_tenant).text.as_deref(),
-            Some("short")
-        );
-        assert_eq!(
-            render("email", Some("de-AT"), &acme).text.as_deref(),
-            Some("Servus")
-        );
-        assert_eq!(
-            render("sms", Some("de"), &acme).text.as_deref(),
-            Some("acme")
-        );
+        assert_eq!(render("email", Some("de-CH"), &root_tenant).text.as_deref(), Some("Hallo\n"));
+        assert_eq!(render("sms", Some("de"), &root_tenant).text.as_deref(), Some("short"));
+        assert_eq!(render("email", Some("de-AT"), &acme).text.as_deref(), Some("Servus"));
+        assert_eq!(render("sms", Some("de"), &acme).text.as_deref(), Some("acme"));
     }
 
     #[test]
@@ -241,20 +181,13 @@ mod tests {
             tenant: &TenantId::ROOT,
             variables: &variables,
         };
-        assert_eq!(
-            catalogue.render(&request).unwrap_err().kind(),
-            ErrorKind::Invalid
-        );
+        assert_eq!(catalogue.render(&request).unwrap_err().kind(), ErrorKind::Invalid);
     }
 
     #[test]
     fn a_mistake_in_a_directory_is_reported_with_its_file() {
         for (path, content, expected) in [
-            (
-                "a/body.txt",
-                "x\n{{ open",
-                "template \"a/body.txt\", line 2: syntax error",
-            ),
+            ("a/body.txt", "x\n{{ open", "template \"a/body.txt\", line 2: syntax error"),
             ("a/body.htm", "x", "body.htm is no part of a template"),
             ("a/subject.de.html", "x", "subject.de.html is no part"),
             ("a/body.d e.txt", "x", "the locale \"d e\""),
@@ -264,11 +197,7 @@ mod tests {
             ("a/.hidden", "", "a has no part at all"),
             ("a/sms/.hidden", "", "sms has no part at all"),
             ("@/a/body.txt", "x", "the tenant is empty"),
-            (
-                "@acme/body.txt",
-                "x",
-                "body.txt is a file where the folder of a template",
-            ),
+            ("@acme/body.txt", "x", "body.txt is a file where the folder of a template"),
         ] {
             let error = refusal(&[(path, content)]);
             assert_eq!(error.kind(), ErrorKind::Template, "{path}: {error}");
@@ -277,10 +206,7 @@ mod tests {
         let root = directory(&[("a/subject.txt", "")]);
         fs::write(root.path().join("a/body.txt"), b"\xff\xfe").unwrap();
         let error = TemplateCatalogue::from_directory(root.path()).unwrap_err();
-        assert!(
-            error.to_string().contains("body.txt cannot be read"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("body.txt cannot be read"), "{error}");
         let error = TemplateCatalogue::from_directory(root.path().join("none")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
     }

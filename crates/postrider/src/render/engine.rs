@@ -8,9 +8,7 @@ use std::io;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
-use minijinja::{
-    AutoEscape, Environment, ErrorKind, Output, State, UndefinedBehavior, Value, filters,
-};
+use minijinja::{AutoEscape, Environment, ErrorKind, Output, State, UndefinedBehavior, Value, filters};
 
 use super::Part;
 
@@ -50,13 +48,11 @@ impl Engine {
     pub(super) fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_auto_escape_callback(|name| {
-            if name.ends_with(".html") {
-                AutoEscape::Html
-            } else {
-                AutoEscape::None
-            }
-        });
+        environment.set_auto_escape_callback(
+            |name| {
+                if name.ends_with(".html") { AutoEscape::Html } else { AutoEscape::None }
+            },
+        );
         // A text keeps its last newline, as it is written.
         if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
             environment.set_syntax(syntax);
@@ -72,10 +68,7 @@ impl Engine {
         // What a loop could nest in a namespace without end would overflow the stack when dropped.
         environment.remove_global("namespace");
         refuse_null_in_filters(&mut environment);
-        Self {
-            environment,
-            count: 0,
-        }
+        Self { environment, count: 0 }
     }
 
     pub(super) fn set_fuel(&mut self, fuel: u64) {
@@ -95,23 +88,15 @@ impl Engine {
 
     /// Renders a compiled source, within the limits of work and size.
     pub(super) fn render(&self, compiled: &Compiled, variables: &Value) -> Result<String, Fault> {
-        let template = self
-            .environment
-            .get_template(&compiled.0)
-            .map_err(|error| self.fault(&error, ""))?;
+        let template = self.environment.get_template(&compiled.0).map_err(|error| self.fault(&error, ""))?;
         let mut output = Limited::default();
-        let result = template
-            .render_captured_to(variables.clone(), &mut output)
-            .map(drop);
+        let result = template.render_captured_to(variables.clone(), &mut output).map(drop);
         if output.exceeded {
             let reason = format!("its output exceeds the limit of {MAX_OUTPUT_BYTES} bytes");
             return Err(Fault { line: None, reason });
         }
         result.map_err(|error| self.fault(&error, template.source()))?;
-        String::from_utf8(output.bytes).map_err(|error| Fault {
-            line: None,
-            reason: error.to_string(),
-        })
+        String::from_utf8(output.bytes).map_err(|error| Fault { line: None, reason: error.to_string() })
     }
 
     /// Takes line, expression and reason out of the engine's error.
@@ -126,17 +111,12 @@ impl Engine {
                 let fuel = self.environment.fuel().unwrap_or_default();
                 format!("it exceeds the limit of work of {fuel} units of fuel")
             }
-            (ErrorKind::TemplateNotFound, _) => {
-                "a template cannot include, import or extend another one".to_owned()
-            }
+            (ErrorKind::TemplateNotFound, _) => "a template cannot include, import or extend another one".to_owned(),
             (ErrorKind::SyntaxError, Some(detail)) => format!("syntax error: {detail}"),
             (kind, Some(detail)) => format!("{kind}: {detail}, in `{expression}`"),
             (kind, None) => format!("{kind}, in `{expression}`"),
         };
-        Fault {
-            line: error.line(),
-            reason,
-        }
+        Fault { line: error.line(), reason }
     }
 }
 
@@ -151,19 +131,11 @@ fn shown(expression: &str) -> String {
 }
 
 /// Prints one value: null is refused, truth values are written as in JSON, HTML is escaped.
-fn print(
-    out: &mut Output<'_>,
-    state: &mut State<'_, '_>,
-    value: &Value,
-) -> Result<(), minijinja::Error> {
+fn print(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     match (value.kind(), value.as_str()) {
         (ValueKind::None, _) => Err(minijinja::Error::new(ErrorKind::InvalidOperation, NULL)),
-        (ValueKind::Bool, _) => {
-            Ok(out.write_str(if value.is_true() { "true" } else { "false" })?)
-        }
-        (_, Some(text)) if *state.auto_escape() == AutoEscape::Html && !value.is_safe() => {
-            print_html(out, text)
-        }
+        (ValueKind::Bool, _) => Ok(out.write_str(if value.is_true() { "true" } else { "false" })?),
+        (_, Some(text)) if *state.auto_escape() == AutoEscape::Html && !value.is_safe() => print_html(out, text),
         _ => minijinja::escape_formatter(out, state, value),
     }
 }
@@ -205,32 +177,18 @@ fn refuse_null_in_filters(environment: &mut Environment<'static>) {
         ("urlencode", Value::from_function(filters::urlencode)),
     ];
     for (name, filter) in of_text {
-        environment.add_filter(
-            name,
-            move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
-                let arguments = arguments.into_values();
-                if arguments.iter().any(Value::is_none) {
-                    return Err(minijinja::Error::new(ErrorKind::InvalidOperation, NULL));
-                }
-                filter.call(state, &arguments)
-            },
-        );
+        environment.add_filter(name, move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+            let arguments = arguments.into_values();
+            if arguments.iter().any(Value::is_none) {
+                return Err(minijinja::Error::new(ErrorKind::InvalidOperation, NULL));
+            }
+            filter.call(state, &arguments)
+        });
     }
     for name in ["default", "d"] {
-        environment.add_filter(
-            name,
-            |state: &State<'_, '_>, value: &Value, arguments: Rest<Value>| {
-                filters::default(
-                    state,
-                    if value.is_none() {
-                        &Value::UNDEFINED
-                    } else {
-                        value
-                    },
-                    arguments,
-                )
-            },
-        );
+        environment.add_filter(name, |state: &State<'_, '_>, value: &Value, arguments: Rest<Value>| {
+            filters::default(state, if value.is_none() { &Value::UNDEFINED } else { value }, arguments)
+        });
     }
 }
 

@@ -10,10 +10,7 @@ use super::{DEFAULT_FUEL, MAX_OUTPUT_BYTES, Part};
 fn work_and_size_without_end_are_stopped() {
     let nested = "{% for a in range(10000) %}{% for b in range(10000) %}{% for c in range(10000) %}x{% endfor %}{% endfor %}{% endfor %}";
     let silent = nested.replace('x', "{% set y = 1 %}");
-    let doubling = format!(
-        "{{% set x = 'xxxxxxxxxxxxxxxx' %}}{}",
-        "{% set x = x ~ x %}".repeat(40)
-    );
+    let doubling = format!("{{% set x = 'xxxxxxxxxxxxxxxx' %}}{}", "{% set x = x ~ x %}".repeat(40));
     for source in [
         nested,
         &silent,
@@ -33,10 +30,7 @@ fn work_and_size_without_end_are_stopped() {
 #[test]
 fn the_size_of_a_part_is_limited_to_the_byte() {
     let variables = json!({ "x": "x".repeat(MAX_OUTPUT_BYTES) });
-    assert_eq!(
-        text_of("{{ x }}", &variables).unwrap().len(),
-        MAX_OUTPUT_BYTES
-    );
+    assert_eq!(text_of("{{ x }}", &variables).unwrap().len(), MAX_OUTPUT_BYTES);
     assert!(refusal("{{ x }}y", &variables).contains("limit of 4000000 bytes"));
 }
 
@@ -49,34 +43,21 @@ fn a_large_but_sane_table_passes_with_much_to_spare() {
         {% endfor %}</table>";
     let row = json!({ "name": "a thing & another", "count": 7, "price": 12.5, "url": "https://shop.example/things/12345?a=b&c=d" });
     let catalogue = catalogue(&[("a", Part::Html, source)]).with_fuel(DEFAULT_FUEL / 5);
-    let html = render(&catalogue, &json!({ "rows": vec![row; 1_000] }))
-        .unwrap()
-        .html
-        .unwrap();
+    let html = render(&catalogue, &json!({ "rows": vec![row; 1_000] })).unwrap().html.unwrap();
     assert_eq!(html.matches("<tr ").count(), 1_000);
 }
 
 #[test]
 fn a_template_reaches_no_other_one_and_prints_no_state() {
-    for source in [
-        "{% include '0.txt' %}",
-        "{% extends '0.txt' %}",
-        "{% from '0.txt' import x %}",
-    ] {
-        assert!(
-            refusal(source, &json!({})).contains("cannot include"),
-            "{source}"
-        );
+    for source in ["{% include '0.txt' %}", "{% extends '0.txt' %}", "{% from '0.txt' import x %}"] {
+        assert!(refusal(source, &json!({})).contains("cannot include"), "{source}");
     }
     // A list put into itself in a loop would overflow the stack when it is dropped.
     let nesting = "{% set ns = namespace(x=[]) %}{% for i in range(50000) %}{% set ns.x = [ns.x] %}{% endfor %}";
     assert!(refusal(nesting, &json!({})).contains("namespace"));
     assert!(refusal("{{ debug() }}", &json!({ "secret": "s3cret" })).contains("debug"));
     let error = text_of("{{ secret.x.y }}", &json!({ "secret": "s3cret" })).unwrap_err();
-    assert!(
-        !format!("{error:?}").contains("s3cret"),
-        "an error holds no variable's value: {error:?}"
-    );
+    assert!(!format!("{error:?}").contains("s3cret"), "an error holds no variable's value: {error:?}");
 }
 
 proptest! {

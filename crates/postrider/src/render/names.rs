@@ -22,9 +22,7 @@ pub(super) fn check(name: &str) -> Result<()> {
     let shown: String = name.chars().take(80).collect();
     Err(Error::new(
         ErrorKind::Template,
-        format!(
-            "{shown:?} is no template name: it must be 1 to 64 ASCII letters, digits, '_' or '-'"
-        ),
+        format!("{shown:?} is no template name: it must be 1 to 64 ASCII letters, digits, '_' or '-'"),
     ))
 }
 
@@ -43,11 +41,7 @@ pub(super) fn nearest(name: &str, mut known: Vec<&str>) -> String {
     let more = known.len().saturating_sub(MAX_LISTED);
     known.truncate(MAX_LISTED);
     let listed = known.join(", ");
-    if more == 0 {
-        format!("known are: {listed}")
-    } else {
-        format!("known are: {listed} and {more} more")
-    }
+    if more == 0 { format!("known are: {listed}") } else { format!("known are: {listed} and {more} more") }
 }
 
 /// How many letters must be changed, added or left out to make `b` of `a`.
@@ -73,45 +67,23 @@ mod tests {
         for good in ["welcome", "Order_2-b", &"x".repeat(64)] {
             assert!(is_name(good), "{good}");
         }
-        for bad in [
-            "",
-            "a/b",
-            "..",
-            "a.b",
-            "ä",
-            "a b",
-            "@a",
-            "a\0",
-            &"x".repeat(65),
-        ] {
+        for bad in ["", "a/b", "..", "a.b", "ä", "a b", "@a", "a\0", &"x".repeat(65)] {
             assert!(!is_name(bad), "{bad:?}");
         }
     }
 
     #[test]
     fn the_names_most_alike_come_first_and_at_most_ten_are_listed() {
-        assert_eq!(
-            nearest("ab", vec!["xyz", "abc", "b"]),
-            "known are: abc, b, xyz"
-        );
+        assert_eq!(nearest("ab", vec!["xyz", "abc", "b"]), "known are: abc, b, xyz");
         assert_eq!(nearest("a", vec![]), "the catalogue has none");
         let many: Vec<String> = (10..22).map(|n| format!("n{n}")).collect();
         let listed = nearest("n21", many.iter().map(String::as_str).collect());
-        assert!(
-            listed.starts_with("known are: n21, ") && listed.ends_with(" and 2 more"),
-            "{listed}"
-        );
+        assert!(listed.starts_with("known are: n21, ") && listed.ends_with(" and 2 more"), "{listed}");
     }
 
     #[test]
     fn the_distance_counts_letters_changed_added_and_left_out() {
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("a", "", 1),
-            ("", "ab", 2),
-            ("kitten", "sitting", 3),
-            ("ab", "ba", 2),
-        ] {
+        for (a, b, expected) in [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2)] {
             assert_eq!(distance(a, b), expected, "{a} {b}");
         }
     }

@@ -100,14 +100,11 @@ impl Variant<'_> {
     /// Refuses a channel or locale that no request could ask for.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(channel) = self.channel {
-            let good =
-                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
+            let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
             if channel.is_empty() || channel.len() > MAX_NAME_BYTES || !channel.bytes().all(good) {
                 return Err(Error::new(
                     ErrorKind::Template,
-                    format!(
-                        "the channel {channel:?} must be 1 to 64 lower-case letters, digits, '_' or '-'"
-                    ),
+                    format!("the channel {channel:?} must be 1 to 64 lower-case letters, digits, '_' or '-'"),
                 ));
             }
         }
@@ -123,8 +120,7 @@ impl Variant<'_> {
 
 /// True for subtags of 1 to 8 ASCII letters and digits, joined by `-` or `_` (RFC 5646 §2.1).
 fn is_locale(locale: &str) -> bool {
-    let subtag =
-        |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
+    let subtag = |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
     locale.len() <= MAX_NAME_BYTES && locale.split(['-', '_']).all(subtag)
 }
 
@@ -138,9 +134,7 @@ pub(super) fn fold_locale(locale: &str) -> String {
 /// A locale that is no language tag is cut in the same way; it may find nothing but the default.
 pub(super) fn locale_chain(locale: Option<&str>) -> Vec<Option<String>> {
     let mut chain = Vec::new();
-    let mut next = locale
-        .filter(|locale| locale.len() <= MAX_NAME_BYTES)
-        .map(fold_locale);
+    let mut next = locale.filter(|locale| locale.len() <= MAX_NAME_BYTES).map(fold_locale);
     while let Some(locale) = next.filter(|locale| !locale.is_empty()) {
         next = locale.rfind('-').map(|at| locale[..at].to_owned());
         chain.push(Some(locale));
@@ -175,17 +169,9 @@ mod tests {
 
     #[test]
     fn a_locale_falls_back_to_its_language_and_then_to_none() {
-        let chain = |locale| {
-            locale_chain(locale)
-                .into_iter()
-                .map(Option::unwrap_or_default)
-                .collect::<Vec<_>>()
-        };
+        let chain = |locale| locale_chain(locale).into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
         assert_eq!(chain(Some("de-AT")), ["de-at", "de", ""]);
-        assert_eq!(
-            chain(Some("zh_Hant_TW")),
-            ["zh-hant-tw", "zh-hant", "zh", ""]
-        );
+        assert_eq!(chain(Some("zh_Hant_TW")), ["zh-hant-tw", "zh-hant", "zh", ""]);
         assert_eq!(chain(Some("")), [""]);
         assert_eq!(chain(None), [""]);
         assert_eq!(chain(Some(&"x-".repeat(10_000))), [""]);
@@ -194,18 +180,8 @@ mod tests {
     #[test]
     fn a_variant_is_named_by_its_path() {
         let tenant = TenantId::new("acme").unwrap();
-        let variant = Variant {
-            channel: Some("sms"),
-            locale: Some("de"),
-            tenant: Some(&tenant),
-        };
-        assert_eq!(
-            variant.path("welcome", Part::Text),
-            "@acme/welcome/sms/body.de.txt"
-        );
-        assert_eq!(
-            Variant::default().path("welcome", Part::Subject),
-            "welcome/subject.txt"
-        );
+        let variant = Variant { channel: Some("sms"), locale: Some("de"), tenant: Some(&tenant) };
+        assert_eq!(variant.path("welcome", Part::Text), "@acme/welcome/sms/body.de.txt");
+        assert_eq!(Variant::default().path("welcome", Part::Subject), "welcome/subject.txt");
     }
 }

@@ -19,25 +19,17 @@ pub(super) fn catalogue(sources: &[(&str, Part, &str)]) -> TemplateCatalogue {
 /// Renders the template `a` for the channel `email`.
 pub(super) fn render(catalogue: &TemplateCatalogue, variables: &Value) -> Result<Rendered> {
     let tenant = &TenantId::ROOT;
-    catalogue.render(&RenderRequest {
-        template: "a",
-        channel: "email",
-        locale: None,
-        tenant,
-        variables,
-    })
+    catalogue.render(&RenderRequest { template: "a", channel: "email", locale: None, tenant, variables })
 }
 
 /// Renders `source` as a text part.
 pub(super) fn text_of(source: &str, variables: &Value) -> Result<String> {
-    render(&catalogue(&[("a", Part::Text, source)]), variables)
-        .map(|rendered| rendered.text.unwrap())
+    render(&catalogue(&[("a", Part::Text, source)]), variables).map(|rendered| rendered.text.unwrap())
 }
 
 /// Renders `source` as an HTML part.
 pub(super) fn html_of(source: &str, variables: &Value) -> Result<String> {
-    render(&catalogue(&[("a", Part::Html, source)]), variables)
-        .map(|rendered| rendered.html.unwrap())
+    render(&catalogue(&[("a", Part::Html, source)]), variables).map(|rendered| rendered.html.unwrap())
 }
 
 /// The message of the [`ErrorKind::Template`] that `source` ends in.

@@ -30,9 +30,7 @@ pub(super) fn read(variables: &serde_json::Value) -> Result<Value> {
         serde_json::Value::Number(_) => "a number",
         serde_json::Value::Bool(_) => "a truth value",
     };
-    Err(Error::invalid(format!(
-        "the variables of a template must be a JSON object, and are {kind}"
-    )))
+    Err(Error::invalid(format!("the variables of a template must be a JSON object, and are {kind}")))
 }
 
 /// Walks with a stack of its own, so that no depth overflows the thread's.
@@ -46,12 +44,8 @@ fn check_depth(root: &serde_json::Value) -> Result<()> {
             )));
         }
         match value {
-            serde_json::Value::Array(items) => {
-                open.extend(items.iter().map(|item| (item, depth + 1)))
-            }
-            serde_json::Value::Object(fields) => {
-                open.extend(fields.values().map(|field| (field, depth + 1)))
-            }
+            serde_json::Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            serde_json::Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
             _ => {}
         }
     }
@@ -65,9 +59,7 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> serde_json::Value {
-        (1..levels).fold(json!({}), |inner, _| {
-            serde_json::Map::from_iter([("a".to_owned(), inner)]).into()
-        })
+        (1..levels).fold(json!({}), |inner, _| serde_json::Map::from_iter([("a".to_owned(), inner)]).into())
     }
 
     #[test]

@@ -110,12 +110,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
     ///
     /// # Cancel safety
     /// As [`Self::claim`].
-    pub async fn claim_suspect(
-        &self,
-        now: Timestamp,
-        reclaim_at: Timestamp,
-        node: &str,
-    ) -> Result<Option<Claimed<E>>> {
+    pub async fn claim_suspect(&self, now: Timestamp, reclaim_at: Timestamp, node: &str) -> Result<Option<Claimed<E>>> {
         let text = Arc::clone(&self.shared.statements.claim_suspect);
         Ok(self.take(text, vec![now.into(), reclaim_at.into(), node.into()]).await?.pop())
     }
@@ -148,7 +143,8 @@ impl<E: OutboxEntity> Rows<E, Root> {
     /// # Cancel safety
     /// Safe.
     pub async fn bury_lost(&self, now: Timestamp) -> Result<usize> {
-        const ERROR: &str = "given up: the worker was lost three times in a row, and again when the row was tried alone";
+        const ERROR: &str =
+            "given up: the worker was lost three times in a row, and again when the row was tried alone";
         let shared = Arc::clone(&self.shared);
         write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
             let shared = Arc::clone(&shared);

@@ -17,12 +17,7 @@ fn ours() -> usize {
 /// The kinds of all columns of an entity's table: ours, the tenant, the application's own.
 pub(super) fn kinds<E: OutboxEntity>(by_tenant: bool) -> Vec<Kind> {
     let tenant = by_tenant.then_some(Kind::Text);
-    column::ALL
-        .iter()
-        .map(|c| c.kind)
-        .chain(tenant)
-        .chain(E::own_columns().iter().map(|c| c.kind))
-        .collect()
+    column::ALL.iter().map(|c| c.kind).chain(tenant).chain(E::own_columns().iter().map(|c| c.kind)).collect()
 }
 
 /// The values of a new row, in the order of [`kinds`].

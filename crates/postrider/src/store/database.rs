@@ -97,12 +97,7 @@ pub enum Extent {
 ///
 /// # Cancel safety
 /// Safe: the write goes on in its own task, and commits or rolls back by itself.
-pub async fn write<T, F>(
-    database: &Arc<dyn Database>,
-    clock: &Arc<dyn Clock>,
-    extent: Extent,
-    work: F,
-) -> Result<T>
+pub async fn write<T, F>(database: &Arc<dyn Database>, clock: &Arc<dyn Clock>, extent: Extent, work: F) -> Result<T>
 where
     T: Send + 'static,
     F: for<'c> Fn(&'c mut dyn Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
@@ -114,7 +109,8 @@ where
         within(&*clock, TIME_LIMIT, async {
             let mut tries = 1;
             loop {
-                let (answer, undone) = if alone { statement(&*database, &work).await } else { transaction(&*database, &work).await };
+                let (answer, undone) =
+                    if alone { statement(&*database, &work).await } else { transaction(&*database, &work).await };
                 match answer {
                     Err(error) if undone && error.is_transient() && tries < TRIES => tries += 1,
                     answer => return answer,

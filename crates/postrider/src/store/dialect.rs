@@ -51,38 +51,7 @@ impl Dialect {
         }
     }
 
-    /// A source of rows `v(…)` out of one JSON array, the `n`-th value: a whole batch is one
-    /// parameter, and the statement's text is the same for every size of it.
-    pub(crate) fn batch(self, n: usize, columns: &[(&str, Kind)]) -> String {
-        let place = self.placeholder(n);
-        match self {
-            Self::Postgres => {
-                let typed: Vec<_> = columns.iter().map(|(name, kind)| format!("{name} {}", self.type_of(*kind))).collect();
-                format!("jsonb_to_recordset({place}::jsonb) AS v({})", typed.join(", "))
-            }
-            Self::Sqlite => {
-                let read: Vec<_> = columns
-                    .iter()
-                    .map(|(name, kind)| match kind {
-                        Kind::Uuid => format!("unhex(json_extract(value, '$.{name}')) AS {name}"),
-                        _ => format!("json_extract(value, '$.{name}') AS {name}"),
-                    })
-                    .collect();
-                format!("(SELECT {} FROM json_each({place})) AS v", read.join(", "))
-            }
-        }
-    }
-
-    /// A list of texts out of one JSON array, the `n`-th value, for `IN`.
-    pub(crate) fn text_list(self, n: usize) -> String {
-        let place = self.placeholder(n);
-        match self {
-            Self::Postgres => format!("(SELECT jsonb_array_elements_text({place}::jsonb))"),
-            Self::Sqlite => format!("(SELECT value FROM json_each({place}))"),
-        }
-    }
-
-    /// How a value stands in such a JSON document.
+    /// How a value stands in the JSON document of a batch.
     pub(crate) fn json(self, value: &Value) -> serde_json::Value {
         match (self, value) {
             (_, Value::Bool(v)) => json!(v),

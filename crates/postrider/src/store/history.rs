@@ -169,7 +169,8 @@ pub(super) async fn write(connection: &mut dyn Connection, shared: &Shared, line
         .iter()
         .map(|line| {
             let values = line.values(OutboxId::new(&*shared.clock));
-            let named = ATTEMPT_BATCH.iter().zip(&values).map(|((name, _), value)| ((*name).to_owned(), dialect.json(value)));
+            let named =
+                ATTEMPT_BATCH.iter().zip(&values).map(|((name, _), value)| ((*name).to_owned(), dialect.json(value)));
             serde_json::Value::Object(named.collect())
         })
         .collect();

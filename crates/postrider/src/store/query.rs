@@ -72,7 +72,8 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     /// Safe.
     pub async fn history(&self, id: OutboxId) -> Result<Vec<HistoryLine>> {
         self.status_of(id).await?;
-        let found = self.fetch(&self.shared.statements.attempts_of, vec![id.as_uuid().into()], history::kinds()).await?;
+        let found =
+            self.fetch(&self.shared.statements.attempts_of, vec![id.as_uuid().into()], history::kinds()).await?;
         found.into_iter().map(HistoryLine::read).collect()
     }
 
@@ -144,7 +145,11 @@ impl<E: OutboxEntity> Rows<E, Root> {
             .map(|row| {
                 let [status, rows, due]: [Value; 3] =
                     row.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a count has other columns"))?;
-                Ok(DueCount { status: String::try_from(status)?.parse()?, rows: rows.try_into()?, due: due.try_into()? })
+                Ok(DueCount {
+                    status: String::try_from(status)?.parse()?,
+                    rows: rows.try_into()?,
+                    due: due.try_into()?,
+                })
             })
             .collect()
     }

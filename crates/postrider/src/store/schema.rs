@@ -47,7 +47,10 @@ pub async fn migrate<E: OutboxEntity>(
             if at > steps.len() {
                 return Err(Error::new(
                     ErrorKind::Configuration,
-                    format!("the tables have schema version {at}; this program knows only {}: use a later one", steps.len()),
+                    format!(
+                        "the tables have schema version {at}; this program knows only {}: use a later one",
+                        steps.len()
+                    ),
                 ));
             }
             for (index, step) in steps.iter().enumerate().skip(at) {
@@ -129,7 +132,12 @@ impl Ddl {
             "CHECK ({} IN ('PENDING', 'SENDING', 'SENT', 'FAILED', 'DEAD', 'SUPPRESSED'))",
             self.named(column::STATUS)
         ));
-        format!("CREATE TABLE {} (\n    {}\n){}", self.qualified(self.table.name()), lines.join(",\n    "), self.options())
+        format!(
+            "CREATE TABLE {} (\n    {}\n){}",
+            self.qualified(self.table.name()),
+            lines.join(",\n    "),
+            self.options()
+        )
     }
 
     fn column(&self, column: Column) -> String {

@@ -128,8 +128,7 @@ enum Text {
 }
 
 impl Text {
-    const ALL: [Self; 6] =
-        [Self::Sent, Self::Failure, Self::Dead, Self::Suppressed, Self::Deferred, Self::Released];
+    const ALL: [Self; 6] = [Self::Sent, Self::Failure, Self::Dead, Self::Suppressed, Self::Deferred, Self::Released];
 
     fn of(ending: &Ending) -> Self {
         match ending {
@@ -401,7 +400,8 @@ fn batch_row(dialect: Dialect, settlement: &Settlement) -> Result<serde_json::Va
     let (mut doubt, mut run, mut run_limit) = (false, None, None);
     match &settlement.ending {
         Ending::Sent { provider: vendor, provider_message_id, reason_code } => {
-            (provider, message, code) = (text(vendor.as_ref()), text(provider_message_id.as_ref()), reason_code.clone());
+            (provider, message, code) =
+                (text(vendor.as_ref()), text(provider_message_id.as_ref()), reason_code.clone());
         }
         Ending::Failure { error: said, next: at, reason_code, in_doubt } => {
             (error, next, code, doubt) = (text(Some(said)), Some(*at), reason_code.clone(), *in_doubt);

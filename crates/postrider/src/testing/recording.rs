@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::channel::{Channel, Delivery};
 use crate::error::Result;
-use crate::model::{Outcome, OutboxRow, OutboxView, Sent};
+use crate::model::{OutboxRow, OutboxView, Outcome, Sent};
 
 /// Keeps every row it is given; answers SENT, or what [`Self::answer_next`] laid ready.
 pub struct RecordingChannel {
@@ -77,9 +77,7 @@ impl Channel for RecordingChannel {
             let answer = inner.answers.pop_front();
             drop(inner);
             self.delivered.notify_waiters();
-            answer.unwrap_or_else(|| {
-                Outcome::Sent(Sent { provider: Some("recording".to_owned()), ..Sent::default() })
-            })
+            answer.unwrap_or_else(|| Outcome::Sent(Sent { provider: Some("recording".to_owned()), ..Sent::default() }))
         })
     }
 }

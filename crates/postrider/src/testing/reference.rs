@@ -92,15 +92,20 @@ impl Model {
                 self.state.updated_at = now;
                 true
             }
-            Act::Renew { seq, reclaim_at } => self.holds(*seq) && {
-                self.state.next_attempt_at = *reclaim_at;
-                self.settled(now)
-            },
-            Act::Release { seq } => self.holds(*seq) && {
-                self.back_to_waiting();
-                self.state.next_attempt_at = now;
-                self.settled(now)
-            },
+            Act::Renew { seq, reclaim_at } => {
+                self.holds(*seq) && {
+                    self.state.next_attempt_at = *reclaim_at;
+                    self.state.updated_at = now;
+                    true
+                }
+            }
+            Act::Release { seq } => {
+                self.holds(*seq) && {
+                    self.back_to_waiting();
+                    self.state.next_attempt_at = now;
+                    self.settled(now)
+                }
+            }
             Act::Sent { .. } | Act::Failure { .. } | Act::Dead { .. } | Act::Suppress { .. } | Act::Defer { .. } => {
                 self.settle(act, now)
             }
@@ -109,61 +114,74 @@ impl Model {
 
     fn settle(&mut self, act: &Act, now: Timestamp) -> bool {
         match act {
-            Act::Sent { seq, provider, ledger } => self.holds(*seq) && {
-                self.note(ledger.as_ref());
-                self.state.accepted_at.get_or_insert(now);
-                self.state.status = OutboxStatus::Sent;
-                self.state.sent_at = Some(now);
-                self.state.attempts += 1;
-                self.state.provider = Some(provider.clone());
-                self.state.provider_message_id = None;
-                self.state.reason_code = None;
-                self.state.deferred_since = None;
-                self.settled(now)
-            },
-            Act::Failure { seq, error, next, in_doubt, ledger } => self.holds(*seq) && {
-                self.note(ledger.as_ref());
-                self.state.attempts += 1;
-                self.state.last_error = Some(storable_error(error));
-                self.state.in_doubt |= in_doubt;
-                self.state.deferred_since = None;
-                if self.state.attempts < self.max_attempts {
-                    self.state.status = OutboxStatus::Failed;
-                    self.state.next_attempt_at = *next;
+            Act::Sent { seq, provider, ledger } => {
+                self.holds(*seq) && {
+                    self.note(ledger.as_ref());
+                    self.state.accepted_at.get_or_insert(now);
+                    self.state.status = OutboxStatus::Sent;
+                    self.state.sent_at = Some(now);
+                    self.state.attempts += 1;
+                    self.state.provider = Some(provider.clone());
+                    self.state.provider_message_id = None;
                     self.state.reason_code = None;
-                } else {
-                    self.state.reason_code = None;
-                    self.end_dead(None);
+                    self.state.deferred_since = None;
+                    self.settled(now)
                 }
-                self.settled(now)
-            },
-            Act::Dead { seq, error, code, in_doubt, ledger } => self.holds(*seq) && {
-                self.note(ledger.as_ref());
-                self.state.attempts += 1;
-                self.state.last_error = Some(storable_error(error));
-                self.state.in_doubt |= in_doubt;
-                self.state.deferred_since = None;
-                self.finish(OutboxStatus::Dead, code);
-                self.settled(now)
-            },
-            Act::Suppress { seq, reason, code } => self.holds(*seq) && {
-                self.state.last_error = Some(storable_error(reason));
-                self.state.deferred_since = None;
-                self.finish(OutboxStatus::Suppressed, code);
-                self.settled(now)
-            },
-            Act::Defer { seq, until, code, error, run, ledger } => self.holds(*seq) && {
-                self.note(ledger.as_ref());
-                self.defer(*until, code, error, *run, now);
-                self.settled(now)
-            },
+            }
+            Act::Failure { seq, error, next, in_doubt, ledger } => {
+                self.holds(*seq) && {
+                    self.note(ledger.as_ref());
+                    self.state.attempts += 1;
+                    self.state.last_error = Some(storable_error(error));
+                    self.state.in_doubt |= in_doubt;
+                    self.state.deferred_since = None;
+                    if self.state.attempts < self.max_attempts {
+                        self.state.status = OutboxStatus::Failed;
+                        self.state.next_attempt_at = *next;
+                        self.state.reason_code = None;
+                    } else {
+                        self.state.reason_code = None;
+                        self.end_dead(None);
+                    }
+                    self.settled(now)
+                }
+            }
+            Act::Dead { seq, error, code, in_doubt, ledger } => {
+                self.holds(*seq) && {
+                    self.note(ledger.as_ref());
+                    self.state.attempts += 1;
+                    self.state.last_error = Some(storable_error(error));
+                    self.state.in_doubt |= in_doubt;
+                    self.state.deferred_since = None;
+                    self.finish(OutboxStatus::Dead, code);
+                    self.settled(now)
+                }
+            }
+            Act::Suppress { seq, reason, code } => {
+                self.holds(*seq) && {
+                    self.state.last_error = Some(storable_error(reason));
+                    self.state.deferred_since = None;
+                    self.finish(OutboxStatus::Suppressed, code);
+                    self.settled(now)
+                }
+            }
+            Act::Defer { seq, until, code, error, run, ledger } => {
+                self.holds(*seq) && {
+                    self.note(ledger.as_ref());
+                    self.defer(*until, code, error, *run, now);
+                    self.settled(now)
+                }
+            }
             _ => false,
         }
     }
 
     fn claim(&mut self, reclaim_at: Timestamp, node: &str, now: Timestamp, may_be_lost: impl Fn(i32) -> bool) -> bool {
         let stale = self.state.status == OutboxStatus::Sending;
-        if !self.may(Event::Claim) || self.state.next_attempt_at > now || (stale && !may_be_lost(self.state.lost_claims)) {
+        if !self.may(Event::Claim)
+            || self.state.next_attempt_at > now
+            || (stale && !may_be_lost(self.state.lost_claims))
+        {
             return false;
         }
         if stale {

@@ -11,7 +11,9 @@ use super::support::World;
 /// Six hundred calls cut after a few microseconds, on a pool of one: the pool stays clean.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_call_leaves_no_transaction_in_the_pool() {
-    let Some(mut world) = World::postgres().await else { return };
+    let Some(mut world) = World::postgres().await else {
+        return;
+    };
     let database = Arc::new(PostgresDatabase::connect_lazy(world.test.url(), 1).unwrap());
     let pool = database.pool().clone();
     world.database = database.clone();

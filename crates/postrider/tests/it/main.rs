@@ -3,12 +3,16 @@
 //! Run by `cargo xtask test`, which brings a private PostgreSQL.
 
 #![expect(clippy::disallowed_methods, reason = "these tests wait for real databases and real time limits")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what cannot go on fails the test")]
 
 mod accept;
 mod cancel;
 mod claim;
 mod dedupe;
+mod dispatch;
 mod history;
+mod listen;
+mod pool;
 mod schema;
 mod sqlite_locks;
 mod state_machine;

@@ -36,7 +36,9 @@ async fn several_nodes_migrate_at_once_on_sqlite() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_nodes_migrate_at_once_on_postgres() {
-    let Some(test) = TestDatabase::postgres().await else { return };
+    let Some(test) = TestDatabase::postgres().await else {
+        return;
+    };
     race(async || Arc::new(PostgresDatabase::connect_lazy(test.url(), 3).unwrap()) as Arc<dyn Database>).await;
 }
 

@@ -45,7 +45,8 @@ async fn a_session_zone_does_not_shift_due_times() {
         let (shown,): (String,) = sqlx::query_as("SHOW timezone").fetch_one(&pool).await.unwrap();
         assert_eq!(shown, zone);
         let database = Arc::new(PostgresDatabase::from_pool(pool));
-        let rows = OutboxRepository::<postrider::model::NotificationRow>::new(database, world.clock.clone()).unwrap().root();
+        let rows =
+            OutboxRepository::<postrider::model::NotificationRow>::new(database, world.clock.clone()).unwrap().root();
         assert_eq!(rows.find_by_id(id).await.unwrap().unwrap().row.state.next_attempt_at, world.now(), "{zone}");
         let reclaim_at = world.now().plus(seconds(60));
         assert!(rows.claim(id, world.now().minus(seconds(1)), reclaim_at, "n").await.unwrap().is_none(), "{zone}");

@@ -2,7 +2,8 @@
 //!
 //! Where it stands: hands a session to each attempt and takes it back only when the attempt says
 //! that every reply was read. It must not keep a connection whose attempt was dropped, failed or
-//! heard 421: a reply left unread would be taken for the next message's.
+//! heard 421: a reply left unread would be taken for the next message's. Nothing runs in the
+//! background: an idle connection that grew too old is closed when the next attempt finds it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -18,12 +18,13 @@ use crate::model::clock::within;
 use crate::model::{Clock, Kind, Timestamp, Value};
 use crate::store::connection::Fetched;
 use crate::store::database::Heard;
+use crate::store::statements::{HEARTBEAT, NOTIFY};
 use crate::store::{Connection, Database, Dialect, Transaction};
 
 /// The channel of NOTIFY, for other writers too: `NOTIFY postrider` after their commit.
 const NOTIFY_CHANNEL: &str = "postrider";
 /// How often a quiet listening connection is asked whether it still lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// How long it has to answer.
 const HEARTBEAT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -99,7 +100,7 @@ impl Database for PostgresDatabase {
 
     fn notify_others(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
-            sqlx::query("SELECT pg_notify($1, '')").bind(NOTIFY_CHANNEL).execute(&self.pool).await.map_err(failed)?;
+            sqlx::query(NOTIFY).bind(NOTIFY_CHANNEL).execute(&self.pool).await.map_err(failed)?;
             Ok(())
         })
     }
@@ -113,7 +114,7 @@ impl Database for PostgresDatabase {
             // Whatever came while nobody listened is found by one poll.
             wake.notify_one();
             loop {
-                let heard = match select(Box::pin(listener.try_recv()), clock.sleep(HEARTBEAT)).await {
+                let heard = match select(Box::pin(listener.try_recv()), clock.sleep(HEARTBEAT_EVERY)).await {
                     Either::Left((heard, _)) => Some(heard.map_err(failed)?),
                     Either::Right(((), _)) => None,
                 };
@@ -122,7 +123,7 @@ impl Database for PostgresDatabase {
                     Some(None) => return Ok(Heard::Lost),
                     // A half-open connection looks quiet for ever: only an answer proves that it lives.
                     None => {
-                        let beat = sqlx::query("SELECT 1").execute(&mut listener);
+                        let beat = sqlx::query(HEARTBEAT).execute(&mut listener);
                         if !matches!(within(clock, HEARTBEAT_LIMIT, beat).await, Some(Ok(_))) {
                             return Ok(Heard::Lost);
                         }

@@ -2,6 +2,7 @@
 //!
 //! Source: contract C4.1, C4.2, C4.6.
 
+use super::fragment::text_list;
 use crate::store::Dialect;
 
 /// What a claim writes. `?1` now, `?2` reclaim time, `?3` node.
@@ -72,7 +73,7 @@ pub(super) fn bury_lost() -> String {
 /// Only where every status is claimable may the text carry the index's predicate.
 pub(super) fn find_due(dialect: Dialect, claimable_only: bool) -> String {
     let indexed = if claimable_only { "{claimable} AND" } else { "" };
-    let statuses = dialect.text_list(2);
+    let statuses = text_list(dialect, 2);
     format!(
         "SELECT {{columns}} FROM {{table}}
          WHERE {indexed} {{next_attempt_at}} <= ?1 AND {{status}} IN {statuses}

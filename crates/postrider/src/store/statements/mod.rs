@@ -6,6 +6,7 @@
 //! would lose the partial index; in SET, a column that another expression reads is assigned last.
 
 mod claim;
+mod fragment;
 mod intervene;
 mod query;
 mod settle;
@@ -18,6 +19,8 @@ use super::Dialect;
 use crate::error::Result;
 use crate::model::{Kind, OwnColumn, TableDef};
 
+#[cfg(feature = "postgres")]
+pub(crate) use fragment::{HEARTBEAT, NOTIFY};
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use template::Template;
 pub(crate) use write::ATTEMPT_BATCH;
@@ -109,7 +112,7 @@ impl Statements {
         let mut text = String::with_capacity(self.insert_head.len() + rows * self.columns * 6 + 100);
         text.push_str(&self.insert_head);
         for row in 0..rows {
-            text.push_str(if row == 0 { "(" } else { ", (" });
+            text.push_str(if row == 0 { " (" } else { ", (" });
             for column in 0..self.columns {
                 if column > 0 {
                     text.push_str(", ");
@@ -118,13 +121,14 @@ impl Statements {
             }
             text.push(')');
         }
+        text.push(' ');
         text.push_str(&self.insert_tail);
         text
     }
 
     /// Every text with its name, for the snapshot tests.
     #[cfg(test)]
-    pub(crate) fn all(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn all(&self) -> Vec<(&'static str, String)> {
         let text = |text: &Arc<str>| text.to_string();
         vec![
             ("insert (2 rows)", self.insert(2)),
@@ -162,3 +166,6 @@ impl Statements {
 
 /// A batch's columns: a name and a kind each.
 pub(crate) type BatchColumns = &'static [(&'static str, Kind)];
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ pub(super) fn settle(set: &str) -> String {
         .replace("{acc}", "COALESCE(o.{accepted_at}, v.accepted)")
         .replace("{ledger}", "COALESCE(v.ledger, o.{recipients})");
     format!(
-        "UPDATE {{table}} AS o SET {set}, {{lost_claims}} = 0, {{updated_at}} = v.at
+        "UPDATE {{table}} AS o SET {set}, {{updated_at}} = v.at
          FROM {{settle_batch}}
          WHERE o.{{id}} = v.row_id AND o.{{claim_seq}} = v.seq AND o.{{status}} = 'SENDING'
          RETURNING {{id}}, {{claim_seq}}, {{status}}, {{attempts}}"
@@ -43,7 +43,8 @@ pub(super) const MARK_SENT: &str = "
     {status} = 'SENT', {attempts} = o.{attempts} + 1, {sent_at} = v.at,
     {accepted_at} = COALESCE(o.{accepted_at}, v.accepted, v.at), {recipients} = {ledger},
     {provider} = v.provider, {provider_message_id} = v.message_id, {reason_code} = v.code,
-    {deferred_since} = NULL";
+    {deferred_since} = NULL,
+    {lost_claims} = 0";
 
 /// It failed; DEAD once the attempts are used up.
 pub(super) const RECORD_FAILURE: &str = "
@@ -54,20 +55,23 @@ pub(super) const RECORD_FAILURE: &str = "
     {status} = CASE WHEN o.{attempts} + 1 < o.{max_attempts} THEN 'FAILED'
                     WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
     {attempts} = o.{attempts} + 1, {last_error} = v.error, {in_doubt} = (o.{in_doubt} OR v.doubt),
-    {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc}";
+    {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc},
+    {lost_claims} = 0";
 
 /// It can never succeed, or is held for a person.
 pub(super) const FINISH_DEAD: &str = "
     {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
     {status} = CASE WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
     {attempts} = o.{attempts} + 1, {last_error} = v.error, {in_doubt} = (o.{in_doubt} OR v.doubt),
-    {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc}";
+    {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc},
+    {lost_claims} = 0";
 
 /// Policy said no, or its time is over: no attempt is used.
 pub(super) const FINISH_SUPPRESSED: &str = "
     {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
     {status} = CASE WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'SUPPRESSED' END,
-    {last_error} = v.error, {deferred_since} = NULL";
+    {last_error} = v.error, {deferred_since} = NULL,
+    {lost_claims} = 0";
 
 /// Put off at no cost; given up where a run of failures has lasted since before `run_limit`.
 pub(super) const DEFER: &str = "
@@ -79,11 +83,13 @@ pub(super) const DEFER: &str = "
                     WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END,
     {deferred_since} = CASE v.run WHEN 'failure' THEN COALESCE(o.{deferred_since}, v.at)
                                   WHEN 'limit' THEN o.{deferred_since} END,
-    {deferrals} = o.{deferrals} + 1, {recipients} = {ledger}, {accepted_at} = {acc}";
+    {deferrals} = o.{deferrals} + 1, {recipients} = {ledger}, {accepted_at} = {acc},
+    {lost_claims} = 0";
 
 /// Given back, due now.
 pub(super) const RELEASE: &str = "
-    {status} = CASE WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END, {next_attempt_at} = v.at";
+    {status} = CASE WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END, {next_attempt_at} = v.at,
+    {lost_claims} = 0";
 
-/// Kept for longer.
+/// Kept for longer. No answer yet, so the losses stay counted.
 pub(super) const RENEW: &str = "{next_attempt_at} = v.next";

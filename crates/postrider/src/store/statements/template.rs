@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fragment::batch;
 use super::settle::SETTLE_BATCH;
 use super::write::{ATTEMPT_BATCH, IDS_BATCH};
 use crate::error::{Error, ErrorKind, Result};
@@ -60,9 +61,9 @@ impl<'a> Template<'a> {
             "table" => self.qualified(self.table.name()),
             "attempt" => self.qualified(&self.table.attempt_name()),
             "columns" => self.columns().join(", "),
-            "settle_batch" => self.dialect.batch(1, SETTLE_BATCH),
-            "attempt_batch" => self.dialect.batch(1, ATTEMPT_BATCH),
-            "ids_batch" => self.dialect.batch(1, IDS_BATCH),
+            "settle_batch" => batch(self.dialect, 1, SETTLE_BATCH),
+            "attempt_batch" => batch(self.dialect, 1, ATTEMPT_BATCH),
+            "ids_batch" => batch(self.dialect, 1, IDS_BATCH),
             "tenant" => self.dialect.quoted(self.table.tenant().ok_or_else(|| broken(name))?),
             // True for root (the value is null); otherwise the row must be the tenant's.
             "in_scope(?2)" => self.in_scope(2),

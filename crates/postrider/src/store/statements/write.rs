@@ -1,6 +1,7 @@
 //! Writing rows and their history.
 
 use super::BatchColumns;
+use super::fragment::text_list;
 use crate::model::Kind;
 use crate::store::Dialect;
 
@@ -26,21 +27,21 @@ pub(crate) const ATTEMPT_BATCH: BatchColumns = &[
     ("recipients", Kind::Text),
 ];
 
-pub(super) const INSERT_HEAD: &str = "INSERT INTO {table} ({columns}) VALUES ";
+pub(super) const INSERT_HEAD: &str = "INSERT INTO {table} ({columns}) VALUES";
 
 /// A row whose key exists is left out; the conflict's target is always named, since without it
 /// another unique index of the application's would look like a duplicate.
 pub(super) fn insert_tail(by_tenant: bool) -> &'static str {
     if by_tenant {
-        " ON CONFLICT ({tenant}, {dedupe_key}) DO NOTHING RETURNING {id}"
+        "ON CONFLICT ({tenant}, {dedupe_key}) DO NOTHING RETURNING {id}"
     } else {
-        " ON CONFLICT ({dedupe_key}) DO NOTHING RETURNING {id}"
+        "ON CONFLICT ({dedupe_key}) DO NOTHING RETURNING {id}"
     }
 }
 
 /// The rows that hold these keys. `?1` the keys as a JSON list; `?2` the tenant.
 pub(super) fn existing_keys(dialect: Dialect, by_tenant: bool) -> String {
-    let keys = dialect.text_list(1);
+    let keys = text_list(dialect, 1);
     let tenant = if by_tenant { "{tenant} = ?2 AND" } else { "CAST(?2 AS TEXT) IS NOT NULL AND" };
     format!("SELECT {{id}}, {{dedupe_key}} FROM {{table}} WHERE {tenant} {{dedupe_key}} IN {keys}")
 }

@@ -1,0 +1,31 @@
+//! The configuration: one list of settings, three layers, and where each value comes from.
+//!
+//! ```text
+//! default < postrider.toml < POSTRIDER_… < flag ──► Values ──► Config
+//!           (file)          (environment)          (layers)   (typed)
+//! ```
+//! [`setting`] is the only place that knows a setting's key, kind and default; the key of the
+//! file, the variable's name and the output of `postrider check` follow from it. A wrong value
+//! is refused where it stands: file and line, variable or flag. Nothing here opens a database
+//! or a socket, and this is the only part of the program that reads the environment.
+
+mod duration;
+pub(crate) mod environment;
+mod file;
+mod layers;
+mod node;
+mod setting;
+mod suggest;
+mod typed;
+
+pub(crate) use layers::{Origin, Shown, Sources, Values};
+pub(crate) use typed::{Config, DatabaseAddress, Relay};
+
+pub(crate) use duration::parse as parse_duration;
+
+use postrider::{Error, ErrorKind};
+
+/// An error of the configuration; it names the place.
+fn wrong(message: String) -> Error {
+    Error::new(ErrorKind::Configuration, message)
+}

@@ -1,0 +1,51 @@
+//! Every statement in every dialect, as the database gets it.
+
+use std::fmt::Write as _;
+
+use super::Statements;
+use crate::model::{Kind, NotificationRow, OutboxEntity, OwnColumn, TableDef};
+use crate::store::Dialect;
+
+fn shown(dialect: Dialect, table: &TableDef, own: &[OwnColumn]) -> String {
+    let mut out = String::new();
+    for (name, text) in Statements::new(dialect, table, own).unwrap().all() {
+        writeln!(out, "-- {name}\n{text};\n").unwrap();
+    }
+    out
+}
+
+#[test]
+fn the_statements_of_the_ready_made_table() {
+    let table = NotificationRow::table().unwrap();
+    insta::assert_snapshot!("sqlite", shown(Dialect::Sqlite, &table, &[]));
+    insta::assert_snapshot!("postgres", shown(Dialect::Postgres, &table, &[]));
+}
+
+/// A schema, renamed columns and own columns; no tenant.
+#[test]
+fn the_statements_of_an_ownership_table_with_other_names() {
+    let table = TableDef::new("order_mail")
+        .unwrap()
+        .in_schema("shop")
+        .unwrap()
+        .rename("created_at", "created_date")
+        .unwrap()
+        .rename("status", "state")
+        .unwrap();
+    let own = [OwnColumn { name: "order_id", kind: Kind::Uuid, nullable: false }];
+    insta::assert_snapshot!("postgres_renamed", shown(Dialect::Postgres, &table, &own));
+    let text = shown(Dialect::Sqlite, &table, &own);
+    assert!(!text.contains("\"status\" IN") && !text.contains("created_at"), "an old name is left in a statement");
+}
+
+/// Every query for claimable rows carries the index's predicate word for word.
+#[test]
+fn every_claimable_query_can_use_the_index() {
+    let table = NotificationRow::table().unwrap();
+    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+        let statements = Statements::new(dialect, &table, &[]).unwrap();
+        for text in [&statements.claim_due, &statements.claim_ids, &statements.find_due, &statements.next_due] {
+            assert!(text.contains("\"status\" IN ('PENDING', 'FAILED', 'SENDING')"), "{text}");
+        }
+    }
+}

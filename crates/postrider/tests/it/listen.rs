@@ -1,0 +1,152 @@
+//! Case C38: waking between nodes on PostgreSQL, and what happens when that connection dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::dispatch::DispatchConfig;
+use postrider::model::{Clock, NotificationRow, OutboxStatus, SystemClock};
+use postrider::store::{Database, PostgresDatabase};
+use postrider::testing::RecordingChannel;
+use postrider::{Outbox, store::OutboxRepository};
+use sqlx::Connection as _;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::support::{World, eventually, seconds};
+
+/// Polls seldom, so that only a notification can be quick.
+fn seldom() -> DispatchConfig {
+    let mut config = DispatchConfig::new("listening");
+    config.poll_min = Duration::from_secs(5);
+    config.poll_max = Duration::from_secs(5);
+    config
+}
+
+fn node(world: &World, channel: Arc<RecordingChannel>) -> Outbox<NotificationRow> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    Outbox::builder(Arc::clone(&world.database), clock).channel(channel).build().unwrap()
+}
+
+/// A row that is due by the real time, as these nodes see it.
+async fn write_row(world: &World) {
+    let now = SystemClock::new().now();
+    let mut draft = world.draft();
+    draft.row.created_at = now;
+    draft.row.state.next_attempt_at = now;
+    world.insert(vec![draft]).await;
+}
+
+async fn listeners(world: &World) -> i64 {
+    let mut observer = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
+    let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'";
+    sqlx::query_scalar(sql).fetch_one(&mut observer).await.unwrap()
+}
+
+/// A notification after the commit wakes a node that would sleep for seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notification_wakes_another_node() {
+    let Some(world) = World::postgres().await else { return };
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let outbox = node(&world, channel.clone());
+    let dispatcher = outbox.start(seldom()).unwrap();
+    eventually("the node listens", async || listeners(&world).await == 1).await;
+    // Past the first polls, into the long sleep.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let written = std::time::Instant::now();
+    write_row(&world).await;
+    world.database.notify_others().await.unwrap();
+    channel.wait_for(1).await;
+    assert!(written.elapsed() < Duration::from_secs(4), "it was the poll, not the notification");
+    dispatcher.shutdown().await;
+}
+
+/// The backend is terminated: the node listens again, and polls once for what it missed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_listener_comes_back() {
+    let Some(world) = World::postgres().await else { return };
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let outbox = node(&world, channel.clone());
+    let dispatcher = outbox.start(seldom()).unwrap();
+    eventually("the node listens", async || listeners(&world).await == 1).await;
+    let mut admin = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
+    sqlx::query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    write_row(&world).await;
+    channel.wait_for(1).await;
+    eventually("the node listens again", async || listeners(&world).await == 1).await;
+    assert!(dispatcher.counters().snapshot().listener_lost >= 1);
+    dispatcher.shutdown().await;
+}
+
+/// Packets to the listener vanish without FIN or RST: the heartbeat notices; polling goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_half_open_listener_is_noticed_by_its_heartbeat() {
+    let Some(world) = World::postgres().await else { return };
+    let (freeze, frozen) = watch::channel(false);
+    let port = freezing_proxy(world.test.url(), frozen).await;
+    let through = proxied(world.test.url(), port);
+    let database: Arc<dyn Database> = Arc::new(PostgresDatabase::connect_lazy(&through, 3).unwrap());
+    let wake = tokio::sync::Notify::new();
+    let clock = world.clock.clone();
+    let listening = tokio::spawn(async move { database.listen(&*clock, &wake).await });
+    eventually("it listens", async || listeners(&world).await == 1).await;
+    freeze.send(true).unwrap();
+    // By the manual clock: a heartbeat every 15 s, 5 s for its answer.
+    let frozen_at = world.clock.monotonic();
+    eventually("the heartbeat is missed", async || {
+        world.clock.advance(seconds(1));
+        listening.is_finished()
+    })
+    .await;
+    assert!(world.clock.monotonic() - frozen_at >= seconds(20), "a heartbeat and its answer take their time");
+    assert!(matches!(listening.await.unwrap(), Ok(postrider::store::Heard::Lost)));
+    // Rows written meanwhile go out by polling, whatever the listener does.
+    let repository =
+        OutboxRepository::<NotificationRow>::new(Arc::clone(&world.database), world.clock.clone()).unwrap();
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let outbox = world.outbox().channel(channel.clone()).build().unwrap();
+    let id = world.pending().await;
+    let dispatcher = outbox.start(DispatchConfig::new("n")).unwrap();
+    channel.wait_for(1).await;
+    eventually("it is sent", async || {
+        repository.root().find_by_id(id).await.unwrap().unwrap().row.state.status == OutboxStatus::Sent
+    })
+    .await;
+    dispatcher.shutdown().await;
+}
+
+/// The same address by way of the proxy's port.
+fn proxied(url: &str, port: u16) -> String {
+    let (head, tail) = url.split_once('@').unwrap();
+    let (_, database) = tail.split_once('/').unwrap();
+    format!("{head}@127.0.0.1:{port}/{database}")
+}
+
+/// Passes bytes on until it is frozen; then connections stay open and nothing moves.
+async fn freezing_proxy(url: &str, frozen: watch::Receiver<bool>) -> u16 {
+    let tail = url.split_once('@').unwrap().1;
+    let host = tail.split_once('/').unwrap().0.to_owned();
+    let host = if host.contains(':') { host } else { format!("{host}:5432") };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let (host, mut frozen) = (host.clone(), frozen.clone());
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(host).await.unwrap();
+                let freezing = async { while !*frozen.borrow_and_update() && frozen.changed().await.is_ok() {} };
+                tokio::select! {
+                    _ = copy_bidirectional(&mut near, &mut far) => {}
+                    () = freezing => std::future::pending::<()>().await,
+                }
+            });
+        }
+    });
+    port
+}
