@@ -9,17 +9,21 @@
 //! is refused where it stands: file and line, variable or flag. Nothing here opens a database
 //! or a socket, and this is the only part of the program that reads the environment.
 
+mod address;
 mod duration;
 pub(crate) mod environment;
 mod file;
 mod layers;
 mod node;
+mod relay;
+mod secret;
 mod setting;
 mod suggest;
 mod typed;
 
 pub(crate) use layers::{Origin, Shown, Sources, Values};
-pub(crate) use typed::{Config, DatabaseAddress, Relay};
+pub(crate) use address::DatabaseAddress;
+pub(crate) use typed::Config;
 
 pub(crate) use duration::parse as parse_duration;
 

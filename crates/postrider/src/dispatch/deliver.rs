@@ -27,7 +27,7 @@ use crate::store::{Claimed, Ending, Settlement};
 pub(super) async fn deliver<E: OutboxEntity>(
     shared: Arc<Shared<E>>,
     claimed: Claimed<E>,
-    flight: Arc<Flight>,
+    flight: Flight,
     endings: mpsc::Sender<Job>,
     _slot: OwnedSemaphorePermit,
 ) {
@@ -40,7 +40,6 @@ pub(super) async fn deliver<E: OutboxEntity>(
     };
     let Some(Written { ending, ledger, blame }) = written else {
         shared.counters.claims_lost(1);
-        shared.flights.land(claim);
         warn!(id = %claim.id, "the claim was lost to another node before the delivery began to count; it was cut");
         return;
     };
@@ -113,7 +112,7 @@ async fn watch<E: OutboxEntity>(
             ended = &mut task => return Watched::Ended(ended.unwrap_or_else(|panic| panicked(&point, &panic))),
             () = &mut over => Cut::Deadline,
             () = shared.cutting.cancelled() => Cut::Stop,
-            () = flight.lost.cancelled(), if !claim_gone => Cut::Lost,
+            () = flight.lost(), if !claim_gone => Cut::Lost,
             () = lease_out(flight, &*shared.clock), if !claim_gone => Cut::Lease,
         };
         if point.close() {

@@ -10,46 +10,61 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::Claim;
 
-/// One claimed row under way.
+/// One claimed row under way; it lands when this is dropped, however its delivery ended.
 #[derive(Debug)]
 pub(super) struct Flight {
+    claim: Claim,
+    known: Arc<Known>,
+    flights: Arc<Flights>,
+}
+
+/// What is known of a claim.
+#[derive(Debug)]
+struct Known {
     /// The claim was taken over by somebody else.
-    pub(super) lost: CancellationToken,
+    lost: CancellationToken,
     lease_until: AtomicU64,
 }
 
 impl Flight {
     /// How much of the lease is left at `now`, on the monotonic clock.
     pub(super) fn lease_left(&self, now: Duration) -> Duration {
-        Duration::from_micros(self.lease_until.load(Ordering::SeqCst)).saturating_sub(now)
+        Duration::from_micros(self.known.lease_until.load(Ordering::SeqCst)).saturating_sub(now)
     }
 
-    fn extend(&self, until: Duration) {
-        self.lease_until.fetch_max(micros(until), Ordering::SeqCst);
+    /// Completes once the claim was taken over by somebody else.
+    pub(super) async fn lost(&self) {
+        self.known.lost.cancelled().await;
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.flights.lock().remove(&self.claim);
+        self.flights.landed.notify_waiters();
     }
 }
 
 /// All rows under way.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    flights: Mutex<HashMap<Claim, Arc<Flight>>>,
+    flights: Mutex<HashMap<Claim, Arc<Known>>>,
     landed: Notify,
 }
 
 impl Flights {
     /// Notes a claimed row; its lease lasts until `lease_until` on the monotonic clock, counted
     /// from before the claim was asked for.
-    pub(super) fn depart(&self, claim: Claim, lease_until: Duration) -> Arc<Flight> {
-        let flight =
-            Arc::new(Flight { lost: CancellationToken::new(), lease_until: AtomicU64::new(micros(lease_until)) });
-        self.lock().insert(claim, Arc::clone(&flight));
-        flight
+    pub(super) fn depart(self: &Arc<Self>, claim: Claim, lease_until: Duration) -> Flight {
+        let known =
+            Arc::new(Known { lost: CancellationToken::new(), lease_until: AtomicU64::new(micros(lease_until)) });
+        self.lock().insert(claim, Arc::clone(&known));
+        Flight { claim, known, flights: Arc::clone(self) }
     }
 
-    /// The row is settled, or its claim is lost.
-    pub(super) fn land(&self, claim: Claim) {
-        self.lock().remove(&claim);
-        self.landed.notify_waiters();
+    /// How many rows are under way.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
     }
 
     /// The claims under way.
@@ -61,12 +76,11 @@ impl Flights {
     pub(super) fn renewed(&self, asked: &[Claim], lost: &[Claim], lease_until: Duration) {
         let flights = self.lock();
         for claim in asked {
-            if let Some(flight) = flights.get(claim) {
-                if lost.contains(claim) {
-                    flight.lost.cancel();
-                } else {
-                    flight.extend(lease_until);
-                }
+            let Some(known) = flights.get(claim) else { continue };
+            if lost.contains(claim) {
+                known.lost.cancel();
+            } else {
+                known.lease_until.fetch_max(micros(lease_until), Ordering::SeqCst);
             }
         }
     }
@@ -85,7 +99,7 @@ impl Flights {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Claim, Arc<Flight>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Claim, Arc<Known>>> {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

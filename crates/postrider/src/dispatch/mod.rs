@@ -40,7 +40,7 @@ struct Shared<E> {
     config: DispatchConfig,
     signal: Arc<Signal>,
     counters: Arc<Counters>,
-    flights: Flights,
+    flights: Arc<Flights>,
     /// Nothing new is claimed any more.
     stopping: CancellationToken,
     /// What is still under way is cut.
@@ -77,7 +77,7 @@ impl<E: OutboxEntity> Dispatcher<E> {
             config,
             signal,
             counters: Arc::default(),
-            flights: Flights::default(),
+            flights: Arc::default(),
             stopping: CancellationToken::new(),
             cutting: CancellationToken::new(),
         });

@@ -24,7 +24,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) settlement: Settlement,
-    pub(super) flight: Arc<Flight>,
+    /// Under way until this is dropped.
+    pub(super) flight: Flight,
     /// Told once the database confirmed, or the claim is known to be lost.
     pub(super) done: oneshot::Sender<()>,
     /// What the peer said was taken out, since the database would not store it.
@@ -82,10 +83,7 @@ impl<E: OutboxEntity> Settler<E> {
         }
         let mut window = self.shared.clock.sleep(self.shared.config.settle_window);
         // With nothing else under way there is nobody to wait for.
-        while self.closed_at.is_none()
-            && self.pending.len() < BATCH
-            && self.pending.len() < self.shared.flights.claims().len()
-        {
+        while self.closed_at.is_none() && self.pending.len() < BATCH && self.pending.len() < self.shared.flights.len() {
             tokio::select! {
                 job = self.jobs.recv() => self.take(job),
                 () = &mut window => return,
@@ -149,7 +147,7 @@ impl<E: OutboxEntity> Settler<E> {
                 }
                 Err(error) => {
                     error!(id = %settled.claim.id, %error, "an ending cannot be written; the row will be tried again");
-                    self.land(job);
+                    finish(job);
                 }
             }
         }
@@ -183,13 +181,7 @@ impl<E: OutboxEntity> Settler<E> {
                 info!(id = %claim.id, %status, attempts, ending = kind(&job.settlement.ending), "settled");
             }
         }
-        self.land(job);
-    }
-
-    fn land(&self, job: Job) {
-        self.shared.flights.land(job.settlement.claim);
-        // The delivery may be gone; then nobody waits.
-        let _ = job.done.send(());
+        finish(job);
     }
 
     async fn back_off(&mut self) {
@@ -207,6 +199,13 @@ impl<E: OutboxEntity> Settler<E> {
         }
         self.pending.is_empty() || given_up
     }
+}
+
+/// The row is no longer under way, and its slot becomes free.
+fn finish(job: Job) {
+    drop(job.flight);
+    // The delivery may be gone; then nobody waits.
+    let _ = job.done.send(());
 }
 
 fn kind(ending: &Ending) -> &'static str {

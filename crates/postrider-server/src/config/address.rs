@@ -1,0 +1,103 @@
+//! The address of the database: a SQLite file or a PostgreSQL server.
+//!
+//! The library's driver reads the rest of a PostgreSQL address; here it is told apart, and shown
+//! without its secrets.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where the rows are. Shown without the password.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum DatabaseAddress {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A server; may hold a password.
+    Postgres(String),
+}
+
+impl DatabaseAddress {
+    /// Reads `sqlite:PATH` or `postgres://…`; a relative path is taken from `folder`.
+    pub(super) fn parse(text: &str, folder: Option<&Path>) -> Result<Self, String> {
+        let text = text.trim();
+        if let Some(rest) = text.strip_prefix("sqlite:") {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            if path.is_empty() || path == ":memory:" {
+                return Err("sqlite:PATH needs the path of a file".to_owned());
+            }
+            if path.contains('?') {
+                return Err("sqlite:PATH takes no parameters after a '?'".to_owned());
+            }
+            let path = folder.map_or_else(|| PathBuf::from(path), |folder| folder.join(path));
+            return Ok(Self::Sqlite(path));
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Self::Postgres(text.to_owned()));
+        }
+        Err("sqlite:PATH or postgres://user:password@host:5432/database is expected".to_owned())
+    }
+}
+
+impl fmt::Display for DatabaseAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(url) => f.write_str(&without_secrets(url)),
+        }
+    }
+}
+
+impl fmt::Debug for DatabaseAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The address without password and parameters, whatever characters they hold.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+    let (login, place) = match rest.rsplit_once('@') {
+        Some((login, place)) => (Some(login), place),
+        None => (None, rest),
+    };
+    let place = place.split('?').next().unwrap_or(place);
+    match login.map(|login| login.split_once(':')) {
+        None => format!("{scheme}://{place}"),
+        Some(None) => format!("{scheme}://{}@{place}", login.unwrap_or_default()),
+        Some(Some((user, _))) => format!("{scheme}://{user}:***@{place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_secrets() {
+        for (url, shown) in [
+            ("postgres://me:secret@host:5432/db", "postgres://me:***@host:5432/db"),
+            ("postgres://me:a@b/c?d@host/db?password=secret", "postgres://me:***@host/db"),
+            ("postgres://me@host/db", "postgres://me@host/db"),
+            ("postgresql://host/db", "postgresql://host/db"),
+            ("postgres:///db?host=/run&password=secret", "postgres:///db"),
+        ] {
+            let address = DatabaseAddress::parse(url, None).unwrap();
+            assert_eq!(address.to_string(), shown);
+            assert_eq!(format!("{address:?}"), shown);
+        }
+    }
+
+    #[test]
+    fn a_sqlite_address_is_a_path() {
+        for (text, path) in [
+            ("sqlite:a.db", "a.db"),
+            ("sqlite://a.db", "a.db"),
+            ("sqlite:///tmp/a.db", "/tmp/a.db"),
+            ("sqlite:/tmp/a.db", "/tmp/a.db"),
+        ] {
+            assert_eq!(DatabaseAddress::parse(text, None), Ok(DatabaseAddress::Sqlite(path.into())));
+        }
+        for text in ["sqlite:", "sqlite::memory:", "sqlite:a.db?mode=ro", "a.db", "mysql://h/db"] {
+            assert!(DatabaseAddress::parse(text, None).is_err(), "{text}");
+        }
+    }
+}

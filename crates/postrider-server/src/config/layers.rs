@@ -1,0 +1,372 @@
+//! The layers: default, file, environment, flag; the later one wins, setting by setting.
+//!
+//! Every value is checked in the layer that it came from, so that a refusal names the file and
+//! line, the variable or the flag; and every value keeps its origin for `postrider check`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use postrider::Result;
+use serde::Serialize;
+
+use super::address::DatabaseAddress;
+use super::file::{File, Raw};
+use super::setting::{self, Kind, Setting};
+use super::{duration, environment, suggest, wrong};
+
+/// The file that is read if there is one and no other is named.
+const DEFAULT_FILE: &str = "postrider.toml";
+/// What begins like a setting's variable and is none: for tests, the logs, the file's name.
+const OTHER_VARIABLES: [&str; 3] = ["POSTRIDER_TEST_", "POSTRIDER_LOG", "POSTRIDER_CONFIG"];
+
+/// What the command line says about the configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// `--config`.
+    pub(crate) file: Option<PathBuf>,
+    /// `--database`.
+    pub(crate) database: Option<String>,
+    /// `--set KEY=VALUE`.
+    pub(crate) set: Vec<String>,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nothing was said.
+    Default,
+    /// This line of this file.
+    File(PathBuf, usize),
+    /// This environment variable.
+    Variable(String),
+    /// This flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "{name}"),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A setting as it is shown to people: secrets are `***`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shown {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// The value; none if there is none.
+    pub(crate) value: Option<String>,
+    /// `default`, file and line, a variable or a flag.
+    pub(crate) origin: String,
+}
+
+/// The settings of all layers, checked one by one.
+#[derive(Debug)]
+pub(crate) struct Values {
+    given: BTreeMap<&'static str, Given>,
+    file: Option<PathBuf>,
+    ignored: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Given {
+    value: Value,
+    shown: String,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Text(String),
+    Path(PathBuf),
+    Database(DatabaseAddress),
+    Number(u64),
+    Duration(Duration),
+    Durations(Vec<Duration>),
+    Switch(bool),
+}
+
+impl Values {
+    /// Reads all layers.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](postrider::ErrorKind::Configuration), naming the place.
+    pub(crate) fn gather(sources: Sources) -> Result<Self> {
+        let mut values = Self { given: BTreeMap::new(), file: None, ignored: Vec::new() };
+        for setting in setting::ALL {
+            if let Some(text) = setting.default {
+                values.put(setting, &Raw::Text(text.to_owned()), Origin::Default)?;
+            }
+        }
+        if let Some(path) = file_to_read(sources.file)? {
+            let file = File::read(&path)?;
+            for entry in &file.entries {
+                let origin = Origin::File(file.path.clone(), entry.line);
+                values.put(entry.setting, &entry.value, origin)?;
+            }
+            values.file = Some(path);
+        }
+        for setting in setting::ALL {
+            let name = setting.variable();
+            if let Some(text) = environment::variable(&name)? {
+                values.put(setting, &Raw::Text(text), Origin::Variable(name))?;
+            }
+        }
+        values.ignored = unknown_variables();
+        values.flags(sources.database, &sources.set)?;
+        Ok(values)
+    }
+
+    fn flags(&mut self, database: Option<String>, set: &[String]) -> Result<()> {
+        for pair in set {
+            let (key, text) = pair.split_once('=').ok_or_else(|| {
+                wrong(format!("--set {pair:?}: KEY=VALUE is expected, such as dispatch.batch=50"))
+            })?;
+            let setting = setting::find(key).ok_or_else(|| {
+                let keys = setting::ALL.into_iter().map(|setting| setting.key);
+                let meant = suggest::nearest(key, keys)
+                    .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+                wrong(format!("--set: there is no setting {key:?}{meant}"))
+            })?;
+            if setting.secret {
+                let (file, name) = (format!("{key}_file"), setting.variable());
+                return Err(wrong(format!(
+                    "--set {key}: everybody on this machine can read it there; use {file} or {name}"
+                )));
+            }
+            self.put(setting, &Raw::Text(text.to_owned()), Origin::Flag("--set"))?;
+        }
+        if let Some(text) = database {
+            self.put(&setting::DATABASE, &Raw::Text(text), Origin::Flag("--database"))?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, setting: &'static Setting, raw: &Raw, origin: Origin) -> Result<()> {
+        let folder = match &origin {
+            Origin::File(path, _) => path.parent(),
+            Origin::Default | Origin::Variable(_) | Origin::Flag(_) => None,
+        };
+        let refused = |why: String| {
+            let what = match raw {
+                Raw::Text(text) if !setting.secret && !matches!(setting.kind, Kind::Database) => {
+                    format!(" is {text:?}")
+                }
+                Raw::Number(text) if !setting.secret => format!(" is {text}"),
+                _ => String::new(),
+            };
+            wrong(format!("{origin}: {}{what}: {why}", setting.key))
+        };
+        let (value, shown) = read(setting, raw, folder).map_err(refused)?;
+        let shown = if setting.secret { "***".to_owned() } else { shown };
+        self.given.insert(setting.key, Given { value, shown, origin });
+        Ok(())
+    }
+
+    /// All settings as people see them.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown> {
+        setting::ALL.into_iter().map(|setting| match self.given.get(setting.key) {
+            Some(given) => Shown {
+                key: setting.key,
+                value: Some(given.shown.clone()),
+                origin: given.origin.to_string(),
+            },
+            None => Shown { key: setting.key, value: None, origin: Origin::Default.to_string() },
+        })
+    }
+
+    /// The file that was read, if any.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Variables that look like this program's and are not, with what may have been meant.
+    pub(crate) fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    pub(super) fn origin(&self, setting: &Setting) -> Origin {
+        self.given.get(setting.key).map_or(Origin::Default, |given| given.origin.clone())
+    }
+
+    pub(super) fn text(&self, setting: &Setting) -> Option<&str> {
+        match self.value(setting) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn path(&self, setting: &Setting) -> Option<&Path> {
+        match self.value(setting) {
+            Some(Value::Path(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    pub(super) fn database(&self, setting: &Setting) -> Option<&DatabaseAddress> {
+        match self.value(setting) {
+            Some(Value::Database(address)) => Some(address),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number(&self, setting: &Setting) -> Option<u64> {
+        match self.value(setting) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(super) fn duration(&self, setting: &Setting) -> Option<Duration> {
+        match self.value(setting) {
+            Some(Value::Duration(duration)) => Some(*duration),
+            _ => None,
+        }
+    }
+
+    pub(super) fn durations(&self, setting: &Setting) -> Option<&[Duration]> {
+        match self.value(setting) {
+            Some(Value::Durations(durations)) => Some(durations),
+            _ => None,
+        }
+    }
+
+    pub(super) fn switch(&self, setting: &Setting) -> bool {
+        matches!(self.value(setting), Some(Value::Switch(true)))
+    }
+
+    fn value(&self, setting: &Setting) -> Option<&Value> {
+        self.given.get(setting.key).map(|given| &given.value)
+    }
+}
+
+fn file_to_read(named: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    if let Some(path) = named {
+        return Ok(Some(path));
+    }
+    if let Some(path) = environment::variable("POSTRIDER_CONFIG")? {
+        return Ok(Some(path.into()));
+    }
+    let default = PathBuf::from(DEFAULT_FILE);
+    Ok(default.exists().then_some(default))
+}
+
+fn unknown_variables() -> Vec<String> {
+    let known: Vec<String> = setting::ALL.iter().map(|setting| setting.variable()).collect();
+    let mut unknown: Vec<String> = environment::names()
+        .into_iter()
+        .filter(|name| !known.contains(name))
+        .filter(|name| !OTHER_VARIABLES.iter().any(|other| name.starts_with(other)))
+        .map(|name| match suggest::nearest(&name, known.iter().map(String::as_str)) {
+            Some(near) => format!("{name} (did you mean {near}?)"),
+            None => name,
+        })
+        .collect();
+    unknown.sort();
+    unknown
+}
+
+/// The value, and how it is shown. `folder`: what a relative path is relative to.
+fn read(
+    setting: &Setting,
+    raw: &Raw,
+    folder: Option<&Path>,
+) -> Result<(Value, String), String> {
+    let beside = |path: &str| folder.map_or_else(|| PathBuf::from(path), |it| it.join(path));
+    match (&setting.kind, raw) {
+        (Kind::Text | Kind::Path | Kind::Database, Raw::Text(text)) if text.trim().is_empty() => {
+            Err("it is empty".to_owned())
+        }
+        (Kind::Text, Raw::Text(text)) => Ok((Value::Text(text.clone()), text.clone())),
+        (Kind::Path, Raw::Text(text)) => {
+            let path = beside(text);
+            let shown = path.display().to_string();
+            Ok((Value::Path(path), shown))
+        }
+        (Kind::Database, Raw::Text(text)) => {
+            let address = DatabaseAddress::parse(text, folder)?;
+            let shown = address.to_string();
+            Ok((Value::Database(address), shown))
+        }
+        (Kind::Number { least, most }, Raw::Text(text) | Raw::Number(text)) => {
+            let number = text.replace('_', "").parse().ok().filter(|n| (least..=most).contains(&n));
+            let number: u64 =
+                number.ok_or_else(|| format!("a whole number from {least} to {most} is expected"))?;
+            Ok((Value::Number(number), number.to_string()))
+        }
+        (Kind::Duration { least, most }, Raw::Text(text)) => {
+            let found = duration::parse(text)?;
+            let limits = Duration::from_millis(*least)..=Duration::from_millis(*most);
+            if !limits.contains(&found) {
+                let (least, most) =
+                    (duration::display(*limits.start()), duration::display(*limits.end()));
+                return Err(format!("a duration from {least} to {most} is expected"));
+            }
+            Ok((Value::Duration(found), duration::display(found)))
+        }
+        (Kind::Duration { .. }, Raw::Number(number)) => {
+            Err(format!("a duration needs its unit, in quotes, such as \"{number}s\""))
+        }
+        (Kind::Durations, Raw::Text(text)) => {
+            durations(text.split(',').map(str::trim).filter(|part| !part.is_empty()))
+        }
+        (Kind::Durations, Raw::List(items)) => durations(items.iter().map(String::as_str)),
+        (Kind::Durations, _) => {
+            Err("a list of durations such as [\"1m\", \"5m\", \"1h\"] is expected".to_owned())
+        }
+        (Kind::Choice(allowed), Raw::Text(text)) if allowed.contains(&text.as_str()) => {
+            Ok((Value::Text(text.clone()), text.clone()))
+        }
+        (Kind::Choice(allowed), _) => {
+            let near = match raw {
+                Raw::Text(text) => suggest::nearest(text, allowed.iter().copied()),
+                _ => None,
+            };
+            let meant = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            Err(format!("one of {} is expected{meant}", allowed.join(", ")))
+        }
+        (Kind::Switch, Raw::Switch(on)) => Ok((Value::Switch(*on), on.to_string())),
+        (Kind::Switch, Raw::Text(text)) if matches!(text.as_str(), "true" | "false") => {
+            Ok((Value::Switch(text == "true"), text.clone()))
+        }
+        (Kind::Switch, _) => Err("true or false is expected".to_owned()),
+        (_, found) => Err(format!("{} is expected, not {}", wanted(&setting.kind), name(found))),
+    }
+}
+
+fn durations<'a>(items: impl Iterator<Item = &'a str>) -> Result<(Value, String), String> {
+    let found: Vec<Duration> = items
+        .map(|item| duration::parse(item).map_err(|why| format!("{item:?}: {why}")))
+        .collect::<Result<_, _>>()?;
+    let shown: Vec<String> = found.iter().copied().map(duration::display).collect();
+    Ok((Value::Durations(found), shown.join(", ")))
+}
+
+fn wanted(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Number { .. } => "a whole number",
+        Kind::Duration { .. } => "a duration in quotes, such as \"60s\",",
+        _ => "text in quotes",
+    }
+}
+
+fn name(raw: &Raw) -> &'static str {
+    match raw {
+        Raw::Text(_) => "a text",
+        Raw::Number(_) => "a number",
+        Raw::Switch(_) => "true or false",
+        Raw::List(_) => "a list",
+        Raw::Other(name) => name,
+    }
+}
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod tests;

@@ -1,0 +1,32 @@
+//! Files that hold a secret, as container platforms mount them.
+
+use std::path::Path;
+
+use postrider::{Error, Result};
+
+use super::layers::Origin;
+use super::wrong;
+
+/// The secret in a file, without the line break at its end.
+///
+/// # Errors
+/// [`ErrorKind::Configuration`](postrider::ErrorKind::Configuration), naming setting and file.
+pub(super) fn read(path: &Path, key: &str, origin: &Origin) -> Result<String> {
+    let text = contents(path, key, origin)?;
+    let secret = text.strip_suffix('\n').unwrap_or(&text);
+    let secret = secret.strip_suffix('\r').unwrap_or(secret);
+    if secret.is_empty() {
+        return Err(wrong(format!("{origin}: {key}: the file {} is empty", path.display())));
+    }
+    Ok(secret.to_owned())
+}
+
+/// The text of a file that a setting names.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn contents(path: &Path, key: &str, origin: &Origin) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|cause| -> Error {
+        wrong(format!("{origin}: {key}: the file {} cannot be read: {cause}", path.display())).caused_by(cause)
+    })
+}
