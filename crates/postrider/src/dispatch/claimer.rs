@@ -16,6 +16,7 @@ use super::settler::Job;
 use crate::error::Result;
 use crate::model::clock::within;
 use crate::model::{OutboxEntity, Timestamp};
+use crate::store::clock::offset;
 use crate::store::{ClaimOrder, Claimed};
 
 /// How far behind now the floor of the claims stays.
@@ -24,6 +25,9 @@ const FLOOR_LAG: Duration = Duration::from_secs(60);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How often rows are looked for that lost their worker again and again.
 const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
+/// How often the clock is compared with the database's; while they are apart, more often.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
+const CLOCK_AGAIN: Duration = Duration::from_secs(2);
 /// The longest pause after the database refused.
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 
@@ -35,6 +39,8 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>, endings: mpsc::Sen
         next_poll: Duration::ZERO,
         next_sweep: Duration::ZERO,
         next_suspects: Duration::ZERO,
+        next_clock: Duration::ZERO,
+        clock_is_off: false,
         floor: Timestamp::MIN,
         seen: Timestamp::MIN,
         polled_last: false,
@@ -53,6 +59,8 @@ struct Claimer<E> {
     next_poll: Duration,
     next_sweep: Duration,
     next_suspects: Duration,
+    next_clock: Duration,
+    clock_is_off: bool,
     /// No row due before this is looked at, but for sweeps.
     floor: Timestamp,
     /// The wall time of the latest poll, to notice a clock that steps back.
@@ -89,6 +97,16 @@ impl<E: OutboxEntity> Claimer<E> {
 
     /// Claims something, or waits until there may be something to claim.
     async fn turn(&mut self) -> Result<()> {
+        if self.shared.config.check_clock && self.shared.clock.monotonic() >= self.next_clock {
+            self.compare_clocks().await?;
+        }
+        if self.clock_is_off {
+            tokio::select! {
+                () = self.shared.stopping.cancelled() => {}
+                () = self.shared.clock.sleep(CLOCK_AGAIN) => {}
+            }
+            return Ok(());
+        }
         let free = self.slots.available_permits().min(self.shared.config.batch);
         let poll_is_due = self.shared.clock.monotonic() >= self.next_poll;
         // Both have their turn, however busy the other is.
@@ -108,6 +126,26 @@ impl<E: OutboxEntity> Claimer<E> {
         if !poll_is_due {
             self.wait().await;
         }
+        Ok(())
+    }
+
+    /// A node whose clock is off would take rows over too early, or hold them too long.
+    /// Source: contract C1.5.
+    async fn compare_clocks(&mut self) -> Result<()> {
+        let clock = &*self.shared.clock;
+        let offset = Duration::from_micros(offset(&**self.shared.repository.database(), clock).await?.unsigned_abs());
+        let is_off = offset > self.shared.config.claim_timeout / 4;
+        if is_off && !self.clock_is_off {
+            warn!(
+                seconds = offset.as_secs_f64(),
+                "this node's clock is off from the database's by more than a quarter of the claim timeout; \
+                 it claims nothing until that is mended"
+            );
+        } else if self.clock_is_off && !is_off {
+            info!("the clock agrees with the database's again");
+        }
+        self.clock_is_off = is_off;
+        self.next_clock = clock.monotonic() + if is_off { CLOCK_AGAIN } else { CLOCK_EVERY };
         Ok(())
     }
 

@@ -22,6 +22,9 @@ pub struct DispatchConfig {
     pub poll_min: Duration,
     /// The longest time between two looks for due rows; 5 s by default.
     pub poll_max: Duration,
+    /// Whether the node compares its clock with the database's, and claims nothing while they are
+    /// apart by more than a quarter of the claim timeout; on by default. Off is for simulated time.
+    pub check_clock: bool,
     /// How long an ending waits for others to be settled with it; 2 ms by default.
     pub settle_window: Duration,
 }
@@ -38,6 +41,7 @@ impl DispatchConfig {
             grace: Duration::from_secs(30),
             poll_min: Duration::from_millis(50),
             poll_max: Duration::from_secs(5),
+            check_clock: true,
             settle_window: Duration::from_millis(2),
         }
     }

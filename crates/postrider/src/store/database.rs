@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 
 use super::{Connection, Dialect};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::Clock;
 use crate::model::clock::within;
+use crate::model::{Clock, Timestamp};
 
 /// A pool of connections to one database.
 pub trait Database: fmt::Debug + Send + Sync {
@@ -37,6 +37,17 @@ pub trait Database: fmt::Debug + Send + Sync {
     /// # Cancel safety
     /// Safe: a connection that was not handed out goes back to the pool.
     fn reader(&self) -> BoxFuture<'_, Result<Box<dyn Connection>>>;
+
+    /// The database server's own wall time; `None` where it is this machine's.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    fn now(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// Wakes other nodes that listen, on a connection of its own, never in a business commit.
     /// A database that cannot is silent: polling is enough.

@@ -10,6 +10,7 @@
 //! one conditional UPDATE (contract C3.3).
 
 mod claim;
+pub mod clock;
 mod codec;
 mod connection;
 pub mod database;
@@ -28,6 +29,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use claim::{Claim, ClaimOrder, Claimed};
+pub use clock::DatabaseClock;
 pub use connection::{Connection, Fetched};
 pub use database::{Database, Heard, Transaction};
 pub use dialect::Dialect;

@@ -16,14 +16,14 @@ use postrider::testing::RecordingChannel;
 use postrider::{Outbox, Result};
 use tokio::sync::Notify;
 
-use super::support::{World, eventually, on_both, seconds};
+use super::support::{World, eventually, node, on_both, seconds};
 
 fn root(row: OutboxRow) -> NotificationRow {
     NotificationRow { row, tenant_id: TenantId::ROOT }
 }
 
 fn start(world: &World, channel: Arc<dyn Channel>) -> (Outbox<NotificationRow>, Dispatcher<NotificationRow>) {
-    start_with(world, channel, DispatchConfig::new("n1"))
+    start_with(world, channel, node("n1"))
 }
 
 fn start_with(
@@ -285,6 +285,25 @@ on_both! {
         assert!(world.state(id).await.in_doubt, "a copy may exist, so the mark stays");
         let keys: Vec<_> = channel.deliveries().iter().map(OutboxRow::idempotency_key).collect();
         assert_eq!(keys[0], keys[1]);
+        dispatcher.shutdown().await;
+    }
+
+    /// Contract C1.5: a node whose clock is off from the database's claims nothing, and goes on once
+    /// it is mended. SQLite has no clock of its own.
+    async fn a_node_whose_clock_is_off_claims_nothing(world: World) {
+        let id = world.pending().await;
+        let channel = Arc::new(RecordingChannel::new("email"));
+        let (_outbox, dispatcher) = start_with(&world, channel.clone(), DispatchConfig::new("n1"));
+        if world.database.dialect() == postrider::store::Dialect::Postgres {
+            eventually("it waits", async || world.clock.sleepers() >= 2).await;
+            assert_eq!(world.state(id).await.status, OutboxStatus::Pending);
+            world.clock.set(SystemClock::new().now());
+        }
+        eventually("it claims", async || {
+            world.clock.advance(seconds(2));
+            world.state(id).await.status == OutboxStatus::Sent
+        })
+        .await;
         dispatcher.shutdown().await;
     }
 

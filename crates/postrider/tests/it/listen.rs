@@ -13,7 +13,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::support::{World, eventually, seconds};
+use crate::support::{World, eventually, seconds};
 
 /// Polls seldom, so that only a notification can be quick.
 fn seldom() -> DispatchConfig {
@@ -112,7 +112,7 @@ async fn a_half_open_listener_is_noticed_by_its_heartbeat() {
     let channel = Arc::new(RecordingChannel::new("email"));
     let outbox = world.outbox().channel(channel.clone()).build().unwrap();
     let id = world.pending().await;
-    let dispatcher = outbox.start(DispatchConfig::new("n")).unwrap();
+    let dispatcher = outbox.start(crate::support::node("n")).unwrap();
     channel.wait_for(1).await;
     eventually("it is sent", async || {
         repository.root().find_by_id(id).await.unwrap().unwrap().row.state.status == OutboxStatus::Sent

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postrider::dispatch::DispatchConfig;
 use postrider::model::{Clock, NotificationRow, OutboxId, OutboxRow, RowState, TenantId, Timestamp};
 use postrider::store::database::{Extent, write};
 use postrider::store::{
@@ -19,6 +20,13 @@ pub(crate) fn start() -> Timestamp {
 
 pub(crate) fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
+}
+
+/// A node by the manual clock, which has nothing to do with the database's.
+pub(crate) fn node(name: &str) -> DispatchConfig {
+    let mut config = DispatchConfig::new(name);
+    config.check_clock = false;
+    config
 }
 
 /// An outbox of its own on one database.

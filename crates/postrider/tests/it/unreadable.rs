@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use postrider::dispatch::DispatchConfig;
 use postrider::model::OutboxStatus;
 use postrider::testing::RecordingChannel;
 
-use super::support::{World, eventually, on_both, seconds};
+use super::support::{World, eventually, node, on_both, seconds};
 
 on_both! {
     /// Contract C4.7, case C29: the good rows go out; the bad ones are recorded and end DEAD.
@@ -30,7 +29,7 @@ on_both! {
 
         let channel = Arc::new(RecordingChannel::new("email"));
         let outbox = world.outbox().channel(channel.clone()).build().unwrap();
-        let mut config = DispatchConfig::new("n1");
+        let mut config = node("n1");
         config.batch = 3;
         config.concurrency = 3;
         let dispatcher = outbox.start(config).unwrap();

@@ -18,7 +18,7 @@ use crate::model::clock::within;
 use crate::model::{Clock, Kind, Timestamp, Value};
 use crate::store::connection::Fetched;
 use crate::store::database::Heard;
-use crate::store::statements::{HEARTBEAT, NOTIFY};
+use crate::store::statements::{HEARTBEAT, NOTIFY, SERVER_TIME};
 use crate::store::{Connection, Database, Dialect, Transaction};
 
 /// The channel of NOTIFY, for other writers too: `NOTIFY postrider` after their commit.
@@ -96,6 +96,13 @@ impl Database for PostgresDatabase {
 
     fn reader(&self) -> BoxFuture<'_, Result<Box<dyn Connection>>> {
         Box::pin(async { Ok(Box::new(self.pool.acquire().await.map_err(failed)?) as Box<dyn Connection>) })
+    }
+
+    fn now(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
+        Box::pin(async {
+            let at: OffsetDateTime = sqlx::query_scalar(SERVER_TIME).fetch_one(&self.pool).await.map_err(failed)?;
+            Ok(Some(from_driver(at)))
+        })
     }
 
     fn notify_others(&self) -> BoxFuture<'_, Result<()>> {

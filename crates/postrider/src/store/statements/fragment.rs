@@ -42,3 +42,7 @@ pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, '')";
 /// Asks a quiet connection whether it lives.
 #[cfg(feature = "postgres")]
 pub(crate) const HEARTBEAT: &str = "SELECT 1";
+
+/// The server's wall time at this moment, not at the transaction's begin.
+#[cfg(feature = "postgres")]
+pub(crate) const SERVER_TIME: &str = "SELECT clock_timestamp()";

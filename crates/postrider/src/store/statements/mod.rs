@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::model::{Kind, OwnColumn, TableDef};
 
 #[cfg(feature = "postgres")]
-pub(crate) use fragment::{HEARTBEAT, NOTIFY};
+pub(crate) use fragment::{HEARTBEAT, NOTIFY, SERVER_TIME};
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use template::Template;
 pub(crate) use write::ATTEMPT_BATCH;

@@ -1,0 +1,96 @@
+//! `postrider list`: rows, newest first.
+
+use clap::Args;
+use postrider::model::{OutboxEntity, OutboxId, OutboxStatus, OutboxView, TenantId};
+use postrider::store::Filter;
+
+use super::failure::Failure;
+use super::output::Color;
+use super::{Context, words};
+use crate::start::{PATIENCE, Purpose, Store};
+
+const EXAMPLES: &str = "\
+Examples:
+  postrider list
+  postrider list --status dead --limit 10
+  postrider list --before 0199f5b1-6c2e-7d30-8f21-5a0c7e9b1d44     the next page
+  postrider list --json | jq -r '.[].id'";
+
+/// Lists rows, newest first.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct List {
+    /// Only rows in this status: PENDING, SENDING, SENT, FAILED, DEAD or SUPPRESSED.
+    #[arg(long)]
+    status: Option<OutboxStatus>,
+    /// Only rows of this channel.
+    #[arg(long)]
+    channel: Option<String>,
+    /// Only rows of this tenant; all tenants without it.
+    #[arg(long, value_parser = tenant)]
+    tenant: Option<TenantId>,
+    /// At most so many rows.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: u32,
+    /// Only rows older than this one: the last id of the page before.
+    #[arg(long, value_name = "ID")]
+    before: Option<OutboxId>,
+}
+
+/// Reads a tenant's name.
+pub(super) fn tenant(text: &str) -> postrider::Result<TenantId> {
+    TenantId::new(text)
+}
+
+impl List {
+    pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
+        let store = Store::open(&context.config, Purpose::Read, PATIENCE).await?;
+        store.require_table().await?;
+        let repository = store.repository()?;
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let filter = Filter { status: self.status, channel: self.channel, before: self.before };
+        let rows = match &self.tenant {
+            Some(tenant) => repository.scoped(tenant).list(&filter, limit).await?,
+            None => repository.root().list(&filter, limit).await?,
+        };
+        store.close().await;
+        let output = context.output;
+        if output.is_json() {
+            let views: Vec<OutboxView<'_>> = rows.iter().map(OutboxEntity::view).collect();
+            return output.json(&views);
+        }
+        if rows.is_empty() {
+            output.note("no rows");
+            return Ok(());
+        }
+        let tenants = rows.iter().any(|row| !row.tenant_id.is_root());
+        let mut heading = vec!["ID", "STATUS", "CHANNEL", "TO", "ATTEMPTS", "CREATED (UTC)", "SUBJECT"];
+        if tenants {
+            heading.insert(1, "TENANT");
+        }
+        let cells = rows.iter().map(|row| cells(row.view(), tenants)).collect::<Vec<_>>();
+        output.table(&heading, &cells)?;
+        if let Some(last) = rows.last().filter(|_| rows.len() == limit) {
+            output.note(&format!("more: postrider list --before {}", last.row.id));
+        }
+        Ok(())
+    }
+}
+
+fn cells(view: OutboxView<'_>, tenants: bool) -> Vec<(String, Option<Color>)> {
+    let (row, state) = (view.content(), view.state());
+    let created = words::seconds(row.created_at);
+    let mut cells = vec![
+        (row.id.to_string(), None),
+        (words::status(view), Some(words::color(state.status))),
+        (words::short(&row.channel, 16), None),
+        (words::short(&row.recipient_address, 40), None),
+        (format!("{}/{}", state.attempts, row.max_attempts), None),
+        (created.replace('T', " ").trim_end_matches('Z').to_owned(), None),
+        (words::short(row.subject.as_deref().unwrap_or_default(), 50), None),
+    ];
+    if tenants {
+        cells.insert(1, (words::short(view.tenant().as_str(), 24), None));
+    }
+    cells
+}

@@ -1,0 +1,77 @@
+//! The database's clock: how far a node's own is off, and a clock that follows the database's.
+//!
+//! Leases of several nodes are only as good as their clocks agree. Source: contract C1.5.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::Database;
+use crate::error::Result;
+use crate::model::{Clock, Timestamp};
+
+/// How far `clock` is behind the database's, in microseconds (negative: ahead); zero where the
+/// database has no clock of its own.
+///
+/// The answer is right to half of the time that the database took to give it.
+///
+/// # Errors
+/// What the database says.
+///
+/// # Cancel safety
+/// Safe.
+pub async fn offset(database: &dyn Database, clock: &dyn Clock) -> Result<i64> {
+    let (asked_at, asked) = (clock.now(), clock.monotonic());
+    let Some(server) = database.now().await? else { return Ok(0) };
+    let half = (clock.monotonic() - asked) / 2;
+    Ok(server.as_micros() - asked_at.plus(half).as_micros())
+}
+
+/// A clock whose wall time is the database's: another clock's, corrected by the measured offset.
+///
+/// Monotonic readings and waiting are the other clock's own.
+#[derive(Debug)]
+pub struct DatabaseClock {
+    own: Arc<dyn Clock>,
+    offset: AtomicI64,
+}
+
+impl DatabaseClock {
+    /// How often [`Self::follow`] should be called.
+    pub const EVERY: Duration = Duration::from_secs(30);
+
+    /// A clock that shows `own` until it is first told the database's time.
+    #[must_use]
+    pub fn new(own: Arc<dyn Clock>) -> Self {
+        Self { own, offset: AtomicI64::new(0) }
+    }
+
+    /// Measures the offset anew and keeps it; returns it in microseconds.
+    ///
+    /// # Errors
+    /// What the database says; the old offset then stays.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn follow(&self, database: &dyn Database) -> Result<i64> {
+        let offset = offset(database, &*self.own).await?;
+        self.offset.store(offset, Ordering::SeqCst);
+        Ok(offset)
+    }
+}
+
+impl Clock for DatabaseClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.own.now().as_micros().saturating_add(self.offset.load(Ordering::SeqCst)))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.own.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.own.sleep(duration)
+    }
+}
