@@ -86,3 +86,8 @@ pub async fn open(url: &str) -> Result<Arc<dyn Database>> {
 pub fn outbox(database: Arc<dyn Database>, peer: &str) -> OutboxBuilder<NotificationRow> {
     Outbox::builder(database, Arc::new(postrider::model::SystemClock::new())).channel(Arc::new(PeerChannel::new(peer)))
 }
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

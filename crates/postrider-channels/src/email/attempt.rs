@@ -6,7 +6,7 @@
 //! - A refused copy never stops the mail. Refused for good, it is noted; refused for now, the row
 //!   is tried again for that copy alone.
 //! - Whoever accepted the message in this send is not sent to again; a copy refused for good is
-//!   not asked for again.
+//!   not asked for again, unless a person requeues the row.
 //! - The answer to the final dot holds for every address that was accepted before it. If it does
 //!   not come, all of these are in doubt.
 //!
@@ -102,7 +102,11 @@ impl<'a> Transaction<'a> {
     fn prepare(channel: &'a EmailChannel, delivery: Delivery<'a>) -> Result<Self, Outcome> {
         let row = delivery.row();
         let mail = Mail::read(row).map_err(Unsendable::into_outcome)?;
-        let ledger = row.state().recipients.clone().unwrap_or_default();
+        let mut ledger = row.state().recipients.clone().unwrap_or_default();
+        // No attempt counted yet in this send: the row is new, or a person has requeued it.
+        if row.state().attempts == 0 {
+            ledger.forget_refusals();
+        }
         let message = channel.build(&mail, row).map_err(Unsendable::into_outcome)?;
         let transaction = Self { channel, delivery, mail, message, ledger };
         if transaction.open(&transaction.mail, &transaction.ledger).is_empty() {

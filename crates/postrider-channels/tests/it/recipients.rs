@@ -65,6 +65,7 @@ async fn a_copy_put_off_is_tried_again_alone_with_the_same_message() {
 
     post.relay.follow(Script::new());
     row.state.recipients = Some(ledger);
+    row.state.attempts = 1;
     let ledger = sent(post.deliver(&row).await).ledger.unwrap();
     assert_eq!(ledger.state(Cc, "c@example.com"), Some(Accepted));
     assert_eq!(ledger.state(Cc, "b@example.com"), Some(Rejected));
@@ -76,6 +77,23 @@ async fn a_copy_put_off_is_tried_again_alone_with_the_same_message() {
     row.state.recipients = Some(ledger);
     sent(post.deliver(&row).await);
     assert_eq!(post.relay.record().messages.len(), 2, "nobody was left to send to");
+}
+
+/// Contract C3.5: a requeue asks again whoever refused, and nobody who accepted.
+#[tokio::test]
+async fn a_requeued_row_asks_the_refused_copies_anew() {
+    let script = Script::new().recipient("b@example.com", Answer::reply("550 5.1.1 unknown"));
+    let post = Post::open(script).await;
+    let mut row = row_with_copies(["b@example.com"]);
+    let ledger = sent(post.deliver(&row).await).ledger.unwrap();
+    assert_eq!(ledger.state(Cc, "b@example.com"), Some(Rejected));
+
+    post.relay.follow(Script::new());
+    row.state.recipients = Some(ledger);
+    row.state.attempts = 0;
+    let ledger = sent(post.deliver(&row).await).ledger.unwrap();
+    assert_eq!(states(&ledger), [(To, "jane@example.com", Accepted), (Cc, "b@example.com", Accepted)]);
+    assert_eq!(post.relay.record().messages[1].recipients, ["b@example.com"]);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ mod setting;
 mod suggest;
 mod typed;
 
-pub(crate) use layers::{Origin, Shown, Sources, Values};
+pub(crate) use layers::{Shown, Sources, Values};
 pub(crate) use address::DatabaseAddress;
 pub(crate) use typed::Config;
 

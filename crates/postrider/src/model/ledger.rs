@@ -83,6 +83,11 @@ impl Ledger {
         }
     }
 
+    /// Forgets who refused: a requeued row asks them anew. Who accepted stays, and who is blocked.
+    pub fn forget_refusals(&mut self) {
+        self.0.retain(|entry| matches!(entry.state, AddressState::Accepted | AddressState::Blocked));
+    }
+
     /// When the To address was accepted, if it was.
     #[must_use]
     pub fn to_accepted_at(&self) -> Option<Timestamp> {

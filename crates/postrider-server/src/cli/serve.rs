@@ -1,0 +1,170 @@
+//! `postrider serve`: the daemon. Opens the database, delivers, stops in an orderly way.
+//!
+//! ```text
+//! channels ──► database (waited for) ──► tables ──► banner ──► dispatcher … signal ──► shutdown
+//! ```
+//! A wrong configuration ends it at once; a database that cannot be reached does not.
+
+use std::time::Duration;
+
+use clap::Args;
+use postrider::ErrorKind;
+use serde_json::json;
+use tracing::{info, warn};
+
+use super::failure::Failure;
+use super::{Context, words};
+use crate::config::{DatabaseAddress, environment};
+use crate::signals::Signals;
+use crate::start::{self, Purpose, Store};
+
+const EXAMPLES: &str = "\
+Examples:
+  postrider serve
+  postrider serve --database postgres://shop@db.example.com/shop --set dispatch.concurrency=64
+  POSTRIDER_EMAIL_HOST=smtp.example.com POSTRIDER_EMAIL_FROM=shop@example.com postrider serve
+
+SIGTERM or Ctrl-C stops it: nothing more is claimed, and deliveries under way may finish within
+`dispatch.grace`. A second signal ends it at once, with exit code 130.";
+
+/// How long one try to reach the database may take.
+const TRY: Duration = Duration::from_secs(5);
+/// The longest time between two tries.
+const BACK_OFF: Duration = Duration::from_secs(15);
+/// The exit code after a second signal.
+const INTERRUPTED: i32 = 130;
+
+/// Delivers rows until it is told to stop.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Serve {
+    /// Refuses to start on a database whose tables are missing or older, instead of making them.
+    #[arg(long)]
+    no_migrate: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(self, context: Context) -> Result<(), Failure> {
+        let mut signals =
+            Signals::listen().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+        for name in context.values.ignored().iter().filter(|name| name.contains("did you mean")) {
+            warn!("no such setting: {name}");
+        }
+        let channels = start::channels(&context.config)?;
+        let templates = start::templates(&context.config)?;
+        let store = tokio::select! {
+            store = self.open(&context) => store?,
+            signal = signals.next() => {
+                info!("{signal}: stopped while waiting for the database");
+                return Ok(());
+            }
+        };
+        let outbox = store.outbox(channels, templates)?;
+        let dispatcher = outbox.start(context.config.dispatch.clone())?;
+        banner(&context)?;
+        info!(node = context.config.dispatch.node, "delivering");
+        let signal = signals.next().await;
+        info!(
+            "{signal}: stopping; deliveries under way have {} s, a second signal ends them at once",
+            context.config.dispatch.grace.as_secs()
+        );
+        let stop = async {
+            dispatcher.shutdown().await;
+            store.close().await;
+        };
+        tokio::select! {
+            () = stop => info!("stopped"),
+            signal = signals.next() => {
+                warn!("{signal}: ended at once; rows under way are taken over when their claims run out");
+                std::process::exit(INTERRUPTED);
+            }
+        }
+        Ok(())
+    }
+
+    /// The database, as soon as it can be reached, with tables that can be used.
+    async fn open(&self, context: &Context) -> Result<Store, Failure> {
+        let mut wait = Duration::from_secs(1);
+        let mut said = false;
+        let clock = postrider::model::SystemClock::new();
+        loop {
+            match self.try_open(context).await {
+                Err(error) if error.kind() == ErrorKind::Transient || error.is_transaction_gone() => {
+                    if !said {
+                        warn!("{error}; tried again until it can");
+                        said = true;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+                Ok(store) => {
+                    if said {
+                        info!("the database {} is reached", context.config.database);
+                    }
+                    return Ok(store);
+                }
+            }
+            postrider::model::Clock::sleep(&clock, wait).await;
+            wait = (wait * 2).min(BACK_OFF);
+        }
+    }
+
+    async fn try_open(&self, context: &Context) -> postrider::Result<Store> {
+        let store = Store::open(&context.config, Purpose::Write, TRY).await?;
+        if self.no_migrate {
+            store.require_table().await?;
+        } else {
+            let steps = store.migrate().await?;
+            if steps > 0 {
+                info!(steps, "the tables were made or updated");
+            }
+            store.require_table().await?;
+        }
+        Ok(store)
+    }
+}
+
+/// What runs here, where messages go, and what to try next.
+fn banner(context: &Context) -> Result<(), Failure> {
+    let (config, output) = (&context.config, context.output);
+    let version = env!("CARGO_PKG_VERSION");
+    let relay = config.relay.as_ref().map(|relay| format!("{}:{}", relay.host, relay.port));
+    if output.is_json() {
+        return output.json(&json!({
+            "event": "ready",
+            "version": version,
+            "node": config.dispatch.node,
+            "database": config.database.to_string(),
+            "email": relay.as_deref().unwrap_or("sandbox"),
+        }));
+    }
+    let folder = environment::folder();
+    let database = match &config.database {
+        DatabaseAddress::Sqlite(path) => format!("the SQLite file {}", folder.join(path).display()),
+        DatabaseAddress::Postgres(_) => config.database.to_string(),
+    };
+    let email = match &relay {
+        Some(relay) => format!("to the relay {relay}"),
+        None => "to the sandbox: nothing leaves this machine. To send it for real, name a relay in\n            \
+                 postrider.toml and start again:\n              \
+                 [email]\n              \
+                 host = \"smtp.example.com\"            # port 587 with STARTTLS\n              \
+                 from = \"Shop <shop@example.com>\"\n              \
+                 username = \"shop\"\n              \
+                 password_file = \"/run/secrets/smtp\""
+            .to_owned(),
+    };
+    output.note(&format!(
+        "postrider {version} delivers\n  \
+           database  {database}  ({})\n  \
+           e-mail    {email}\n\
+         \n\
+         Try it in another terminal, in the folder {}:\n  \
+           postrider send{same} --channel email --to alice@example.com --subject Hello --body 'Hi there'\n  \
+           postrider list{same}\n\
+         Ctrl-C stops it.",
+        config.database_origin,
+        words::quoted(&folder.display().to_string()),
+        same = context.same,
+    ));
+    Ok(())
+}
