@@ -1,9 +1,10 @@
 //! The architecture test: rules about the sources that the compiler does not check.
 //!
-//! Layers (who may import whom), the length of files, where SQL may stand, and that every file
-//! opens with a module doc. Each rule is a function from text to violations, so that it is itself
+//! Layers (who may import whom), the length of files, where SQL may stand, that every file opens
+//! with a module doc, and that the tests that the documents name exist. Each rule is a function from text to violations, so that it is itself
 //! tested on small wrong inputs; the tests here run the rules over the workspace.
 
+mod cases;
 mod layers;
 mod source;
 mod text;
@@ -84,4 +85,12 @@ fn no_file_is_longer_than_the_limit() {
 #[test]
 fn every_file_opens_with_a_module_doc() {
     check("", |_, text| text::no_module_doc(text));
+}
+
+#[test]
+fn the_tests_that_the_cases_name_exist() {
+    let root = crate::system::workspace();
+    let document = fs::read_to_string(root.join("docs/CASES.md")).expect("the cases can be read");
+    let broken = cases::violations(&document, |path| fs::read_to_string(root.join(path)).ok());
+    assert_eq!(broken, []);
 }

@@ -80,7 +80,7 @@ fn person(
     let cells = settings.into_iter().map(|setting| {
         vec![
             (setting.key.to_owned(), None),
-            (setting.value.unwrap_or_else(|| "-".to_owned()), None),
+            (setting.value.unwrap_or_else(|| format!("({})", setting.unset)), None),
             (setting.origin, None),
         ]
     });

@@ -145,7 +145,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let context = Context { output, values, config, same };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("no threads can be started: {error}")))?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match command {
             Command::Serve(command) => Box::pin(command.run(context)).await,
             Command::Send(command) => Box::pin(command.run(&context)).await,
@@ -155,7 +155,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Migrate(command) => Box::pin(command.run(&context)).await,
             Command::Check(command) => Box::pin(command.run(&context)).await,
         }
-    })
+    });
+    // A look-up of a name that still hangs must not keep the program.
+    runtime.shutdown_background();
+    ended
 }
 
 /// The flags with which another call finds the same database; a server's address may hold a

@@ -4,7 +4,7 @@ use clap::Args;
 use postrider::model::{OutboxEntity, OutboxId, OutboxView, Timestamp};
 use postrider::store::HistoryLine;
 use postrider::{Error, ErrorKind};
-use serde_json::json;
+use serde::Serialize;
 
 use super::failure::Failure;
 use super::output::{Color, Output};
@@ -24,6 +24,12 @@ pub(super) struct Show {
     id: OutboxId,
 }
 
+#[derive(Serialize)]
+struct Answer<'a> {
+    row: OutboxView<'a>,
+    history: Vec<HistoryLine>,
+}
+
 impl Show {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
         let store = Store::open(&context.config, Purpose::Read, PATIENCE).await?;
@@ -36,7 +42,7 @@ impl Show {
         store.close().await;
         let output = context.output;
         if output.is_json() {
-            return output.json(&json!({ "row": row.view(), "history": history }));
+            return output.json(&Answer { row: row.view(), history });
         }
         person(output, row.view(), now)?;
         if !history.is_empty() {

@@ -63,6 +63,9 @@ pub(crate) struct Shown {
     pub(crate) key: &'static str,
     /// The value; none if there is none.
     pub(crate) value: Option<String>,
+    /// What it means that there is none.
+    #[serde(skip)]
+    pub(crate) unset: &'static str,
     /// `default`, file and line, a variable or a flag.
     pub(crate) origin: String,
 }
@@ -176,9 +179,15 @@ impl Values {
             Some(given) => Shown {
                 key: setting.key,
                 value: Some(given.shown.clone()),
+                unset: setting.unset,
                 origin: given.origin.to_string(),
             },
-            None => Shown { key: setting.key, value: None, origin: Origin::Default.to_string() },
+            None => Shown {
+                key: setting.key,
+                value: None,
+                unset: setting.unset,
+                origin: Origin::Default.to_string(),
+            },
         })
     }
 

@@ -11,6 +11,8 @@ pub(crate) struct Setting {
     pub(super) kind: Kind,
     /// The default, written as in the environment.
     pub(super) default: Option<&'static str>,
+    /// What it means that there is no value.
+    pub(super) unset: &'static str,
     /// Never printed.
     pub(super) secret: bool,
 }
@@ -49,11 +51,11 @@ const HOUR: u64 = 3_600 * SECOND;
 const MONTH: u64 = 30 * 24 * HOUR;
 
 const fn setting(key: &'static str, kind: Kind, default: &'static str) -> Setting {
-    Setting { key, kind, default: Some(default), secret: false }
+    Setting { key, kind, default: Some(default), unset: "", secret: false }
 }
 
-const fn optional(key: &'static str, kind: Kind) -> Setting {
-    Setting { key, kind, default: None, secret: false }
+const fn optional(key: &'static str, kind: Kind, unset: &'static str) -> Setting {
+    Setting { key, kind, default: None, unset, secret: false }
 }
 
 const fn number(key: &'static str, least: u64, most: u64, default: &'static str) -> Setting {
@@ -65,20 +67,20 @@ const fn duration(key: &'static str, least: u64, default: &'static str) -> Setti
 }
 
 pub(super) static DATABASE: Setting = setting("database", Kind::Database, "sqlite:postrider.db");
-pub(super) static DATABASE_FILE: Setting = optional("database_file", Kind::Path);
+pub(super) static DATABASE_FILE: Setting = optional("database_file", Kind::Path, "none");
 pub(super) static DATABASE_CONNECTIONS: Setting = number("database_connections", 2, 1_000, "10");
-pub(super) static NODE: Setting = optional("node", Kind::Text);
-pub(super) static TEMPLATES: Setting = optional("templates", Kind::Path);
+pub(super) static NODE: Setting = optional("node", Kind::Text, "made at each start: host-process-random");
+pub(super) static TEMPLATES: Setting = optional("templates", Kind::Path, "none");
 pub(super) static CONCURRENCY: Setting = number("dispatch.concurrency", 1, 100_000, "32");
 pub(super) static BATCH: Setting = number("dispatch.batch", 1, 10_000, "100");
 pub(super) static CLAIM_TIMEOUT: Setting = duration("dispatch.claim_timeout", SECOND, "1m");
 pub(super) static GRACE: Setting = duration("dispatch.grace", 0, "30s");
 pub(super) static POLL_MIN: Setting = duration("dispatch.poll_min", 1, "50ms");
 pub(super) static POLL_MAX: Setting = duration("dispatch.poll_max", 1, "5s");
-pub(super) static HOST: Setting = optional("email.host", Kind::Text);
+pub(super) static HOST: Setting = optional("email.host", Kind::Text, "none: e-mail goes to the sandbox");
 pub(super) static PORT: Setting =
-    optional("email.port", Kind::Number { least: 1, most: 65_535 });
-pub(super) static FROM: Setting = optional("email.from", Kind::Text);
+    optional("email.port", Kind::Number { least: 1, most: 65_535 }, "by email.tls: 587, 465, 25");
+pub(super) static FROM: Setting = optional("email.from", Kind::Text, "none");
 pub(super) static TLS: Setting = setting(
     "email.tls",
     Kind::Choice(&["starttls", "implicit", "opportunistic", "none"]),
@@ -86,13 +88,13 @@ pub(super) static TLS: Setting = setting(
 );
 pub(super) static ALLOW_CLEARTEXT: Setting =
     setting("email.allow_cleartext", Kind::Switch, "false");
-pub(super) static CA_FILE: Setting = optional("email.ca_file", Kind::Path);
-pub(super) static USERNAME: Setting = optional("email.username", Kind::Text);
+pub(super) static CA_FILE: Setting = optional("email.ca_file", Kind::Path, "the public authorities");
+pub(super) static USERNAME: Setting = optional("email.username", Kind::Text, "none: no login");
 pub(super) static PASSWORD: Setting =
-    Setting { key: "email.password", kind: Kind::Text, default: None, secret: true };
-pub(super) static PASSWORD_FILE: Setting = optional("email.password_file", Kind::Path);
-pub(super) static MESSAGE_ID_DOMAIN: Setting = optional("email.message_id_domain", Kind::Text);
-pub(super) static EHLO_NAME: Setting = optional("email.ehlo_name", Kind::Text);
+    Setting { secret: true, ..optional("email.password", Kind::Text, "none") };
+pub(super) static PASSWORD_FILE: Setting = optional("email.password_file", Kind::Path, "none");
+pub(super) static MESSAGE_ID_DOMAIN: Setting = optional("email.message_id_domain", Kind::Text, "the domain of email.from");
+pub(super) static EHLO_NAME: Setting = optional("email.ehlo_name", Kind::Text, "the connection's own address");
 pub(super) static POOL_SIZE: Setting = number("email.pool_size", 1, 1_000, "4");
 pub(super) static DEADLINE: Setting = duration("email.deadline", 1, "12m");
 pub(super) static RETRY: Setting =

@@ -296,6 +296,94 @@ on_both! {
     }
 }
 
+/// Case C36: the commit itself fails, and the caller hands its rows over all the same.
+mod a_failed_commit_sends_nothing {
+    use sqlx::Connection as _;
+
+    use super::*;
+    use crate::support::node;
+
+    /// A constraint that is looked at only when the transaction commits.
+    const TABLES: [&str; 2] = [
+        "CREATE TABLE customer (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE purchase (customer INTEGER REFERENCES customer (id) DEFERRABLE INITIALLY DEFERRED)",
+    ];
+    const ORPHAN: &str = "INSERT INTO purchase (customer) VALUES (7)";
+
+    async fn nothing_was_sent(
+        world: &World,
+        outbox: &Outbox<NotificationRow>,
+        channel: &RecordingChannel,
+        enqueued: postrider::accept::Enqueued,
+    ) {
+        let dispatcher = outbox.start(node("n1")).unwrap();
+        assert_eq!(enqueued.created().count(), 1);
+        dispatcher.dispatch(enqueued);
+        // A row that does exist goes out after it: the hand-over was looked at.
+        let good = world.pending().await;
+        dispatcher.dispatch([good]);
+        channel.wait_for(1).await;
+        dispatcher.shutdown().await;
+        let delivered: Vec<_> = channel.deliveries().iter().map(|row| row.id).collect();
+        assert_eq!(delivered, [good]);
+        assert_eq!(count(world).await, 1);
+    }
+
+    fn with_channel(world: &World) -> (Outbox<NotificationRow>, Arc<RecordingChannel>) {
+        let channel = Arc::new(RecordingChannel::new("email"));
+        (world.outbox().channel(channel.clone()).build().unwrap(), channel)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn by_a_deferred_constraint_on_postgres() {
+        let Some(world) = World::postgres().await else { return };
+        for table in TABLES {
+            world.sql(table).await;
+        }
+        let (outbox, channel) = with_channel(&world);
+        let mut caller = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
+        let mut tx = caller.begin().await.unwrap();
+        sqlx::query(ORPHAN).execute(&mut *tx).await.unwrap();
+        let enqueued = outbox.service().root().enqueue(&mut tx, &hello(), root).await.unwrap();
+        tx.commit().await.unwrap_err();
+        nothing_was_sent(&world, &outbox, &channel, enqueued).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn by_a_deferred_constraint_on_sqlite() {
+        let world = World::sqlite().await.unwrap();
+        for table in TABLES {
+            world.sql(table).await;
+        }
+        let (outbox, channel) = with_channel(&world);
+        let mut caller = sqlx::SqliteConnection::connect(world.test.url()).await.unwrap();
+        let mut tx = caller.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        sqlx::query(ORPHAN).execute(&mut *tx).await.unwrap();
+        let enqueued = outbox.service().root().enqueue(&mut tx, &hello(), root).await.unwrap();
+        // SQLite keeps the transaction open after a refused COMMIT: it must be rolled back.
+        tx.commit().await.unwrap_err();
+        caller.close().await.unwrap();
+        nothing_was_sent(&world, &outbox, &channel, enqueued).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn by_a_connection_lost_at_commit_on_postgres() {
+        let Some(world) = World::postgres().await else { return };
+        let (outbox, channel) = with_channel(&world);
+        let mut caller = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
+        let mut tx = caller.begin().await.unwrap();
+        let enqueued = outbox.service().root().enqueue(&mut tx, &hello(), root).await.unwrap();
+        world
+            .sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()",
+            )
+            .await;
+        tx.commit().await.unwrap_err();
+        nothing_was_sent(&world, &outbox, &channel, enqueued).await;
+    }
+}
+
 type Work = Box<
     dyn for<'c> Fn(&'c mut dyn Connection) -> BoxFuture<'c, postrider::Result<postrider::accept::Enqueued>>
         + Send
