@@ -11,9 +11,7 @@ use postrider::channel::Channel;
 use postrider::model::clock::within;
 use postrider::model::{Clock, NotificationRow, OutboxEntity, SystemClock};
 use postrider::render::TemplateCatalogue;
-use postrider::store::{
-    Database, OutboxRepository, PostgresDatabase, SqliteDatabase, Synchronous, schema,
-};
+use postrider::store::{Database, OutboxRepository, PostgresDatabase, SqliteDatabase, Synchronous, schema};
 use postrider::{Error, ErrorKind, Outbox, Result};
 use postrider_channels::{EmailChannel, SandboxChannel};
 
@@ -57,12 +55,8 @@ impl Store {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let address = config.database.clone();
         let database: Arc<dyn Database> = match &address {
-            DatabaseAddress::Sqlite(path) => {
-                Arc::new(open_file(path, purpose, &*clock).await?)
-            }
-            DatabaseAddress::Postgres(url) => {
-                Arc::new(PostgresDatabase::connect_lazy(url, config.connections)?)
-            }
+            DatabaseAddress::Sqlite(path) => Arc::new(open_file(path, purpose, &*clock).await?),
+            DatabaseAddress::Postgres(url) => Arc::new(PostgresDatabase::connect_lazy(url, config.connections)?),
         };
         let store = Self { database, clock, address };
         match &store.address {
@@ -77,16 +71,14 @@ impl Store {
         let address = &self.address;
         match within(&*self.clock, limit, self.database.reader()).await {
             Some(Ok(_)) => Ok(()),
-            Some(Err(error)) if !error.is_transient() => Err(Error::new(
-                ErrorKind::Configuration,
-                format!("the database {address} refuses: {error}"),
-            )
-            .caused_by(error)),
-            Some(Err(error)) => Err(Error::new(
-                ErrorKind::Transient,
-                format!("the database {address} cannot be reached: {error}"),
-            )
-            .caused_by(error)),
+            Some(Err(error)) if !error.is_transient() => {
+                Err(Error::new(ErrorKind::Configuration, format!("the database {address} refuses: {error}"))
+                    .caused_by(error))
+            }
+            Some(Err(error)) => {
+                Err(Error::new(ErrorKind::Transient, format!("the database {address} cannot be reached: {error}"))
+                    .caused_by(error))
+            }
             None => Err(Error::new(
                 ErrorKind::Transient,
                 format!(
@@ -160,12 +152,10 @@ impl Store {
         match done {
             // The table is the application's own, or this login may not change it: if it has all
             // that it needs, there is nothing to do.
-            Err(error) if error.kind() == ErrorKind::Database => {
-                match self.missing_columns().await {
-                    Ok(missing) if missing.is_empty() => Ok(0),
-                    _ => Err(error.context(format!("the tables cannot be made in {}", self.address))),
-                }
-            }
+            Err(error) if error.kind() == ErrorKind::Database => match self.missing_columns().await {
+                Ok(missing) if missing.is_empty() => Ok(0),
+                _ => Err(error.context(format!("the tables cannot be made in {}", self.address))),
+            },
             done => done,
         }
     }
@@ -178,10 +168,7 @@ impl Store {
         } else {
             format!("the table {name} in {address} lacks the columns {}", missing.join(", "))
         };
-        Ok(Error::new(
-            ErrorKind::Configuration,
-            format!("{what}; `postrider migrate` makes what is missing"),
-        ))
+        Ok(Error::new(ErrorKind::Configuration, format!("{what}; `postrider migrate` makes what is missing")))
     }
 
     /// The rows.

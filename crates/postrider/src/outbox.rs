@@ -68,6 +68,18 @@ impl<E: OutboxEntity> Outbox<E> {
         Dispatcher::start(self.repository.clone(), self.channels.clone(), Arc::clone(&self.signal), config)
     }
 
+    /// Tells the nodes that listen to look for due rows now: for a process that writes rows and
+    /// has no dispatcher of its own, after its commit. Without it they poll.
+    ///
+    /// # Errors
+    /// What the database says; nothing is lost by it.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn wake_others(&self) -> Result<()> {
+        self.repository.database().notify_others().await
+    }
+
     /// Runs `work` in a transaction of the library's own pool; its rows are handed to this
     /// process's dispatcher once the commit returned.
     ///

@@ -22,6 +22,7 @@ pub struct Signal {
     clock: Arc<dyn Clock>,
     inner: Mutex<Inner>,
     wake: Notify,
+    handed_over: Notify,
 }
 
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl Signal {
     /// Nothing handed over yet.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, inner: Mutex::new(Inner::default()), wake: Notify::new() }
+        Self { clock, inner: Mutex::default(), wake: Notify::new(), handed_over: Notify::new() }
     }
 
     /// Hands committed rows over; those that do not fit are left to the poller. Returns how many
@@ -47,6 +48,7 @@ impl Signal {
         let taken = inner.handed_over.len() - before;
         drop(inner);
         self.wake.notify_one();
+        self.handed_over.notify_one();
         taken
     }
 
@@ -61,6 +63,16 @@ impl Signal {
         let mut inner = self.lock();
         let limit = limit.min(inner.handed_over.len());
         inner.handed_over.drain(..limit).collect()
+    }
+
+    /// Completes once rows were handed over since the last call.
+    pub(crate) async fn rows_came(&self) {
+        self.handed_over.notified().await;
+    }
+
+    /// True while handed-over rows wait to be taken.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.lock().handed_over.is_empty()
     }
 
     /// True while rows are expected.

@@ -41,10 +41,8 @@ impl Finding {
 
 impl Check {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut findings = vec![
-            Finding::new("e-mail", channels(context)),
-            Finding::new("templates", templates(context)),
-        ];
+        let mut findings =
+            vec![Finding::new("e-mail", channels(context)), Finding::new("templates", templates(context))];
         findings.extend(database(context).await);
         let settings: Vec<Shown> = context.values.shown().collect();
         let output = context.output;
@@ -66,12 +64,7 @@ impl Check {
     }
 }
 
-fn person(
-    output: Output,
-    context: &Context,
-    settings: Vec<Shown>,
-    findings: &[Finding],
-) -> Result<(), Failure> {
+fn person(output: Output, context: &Context, settings: Vec<Shown>, findings: &[Finding]) -> Result<(), Failure> {
     match context.values.file() {
         Some(path) => output.line(&format!("configuration file: {}", path.display()))?,
         None => output.line("configuration file: none (postrider.toml is read if it exists)")?,
@@ -90,8 +83,7 @@ fn person(
         output.line(&format!("{}  {name}: no such setting", output.paint("ignored", Color::Yellow)))?;
     }
     for finding in findings {
-        let mark =
-            if finding.ok { output.paint("ok     ", Color::Green) } else { output.paint("PROBLEM", Color::Red) };
+        let mark = if finding.ok { output.paint("ok     ", Color::Green) } else { output.paint("PROBLEM", Color::Red) };
         output.line(&format!("{mark}  {}: {}", finding.name, finding.message))?;
     }
     Ok(())

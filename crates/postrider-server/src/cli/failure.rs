@@ -54,11 +54,8 @@ impl Failure {
         if !self.message.is_empty() {
             let mut stderr = std::io::stderr().lock();
             // Nobody is left to tell if this fails.
-            let _ = if json {
-                writeln!(stderr, "{}", self.to_json())
-            } else {
-                writeln!(stderr, "error: {}", self.message)
-            };
+            let _ =
+                if json { writeln!(stderr, "{}", self.to_json()) } else { writeln!(stderr, "error: {}", self.message) };
         }
         ExitCode::from(self.code)
     }

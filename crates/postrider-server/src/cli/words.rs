@@ -93,12 +93,18 @@ pub(super) fn distance(now: Timestamp, at: Timestamp) -> String {
         _ => format!("{} d", seconds / 86_400),
     };
     // Rounded up: what is due in half a second is not due in none.
-    if ahead.is_zero() { format!("{} ago", rough(behind.as_secs())) } else { format!("in {}", rough(ahead.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX))) }
+    if ahead.is_zero() {
+        format!("{} ago", rough(behind.as_secs()))
+    } else {
+        format!("in {}", rough(ahead.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX)))
+    }
 }
 
 /// Text that a terminal may show: control characters could move its cursor or worse.
 pub(super) fn printable(text: &str) -> String {
-    let unsafe_ = |c: char| c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let unsafe_ = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     text.chars().map(|c| if unsafe_(c) { '\u{fffd}' } else { c }).collect()
 }
 

@@ -5,21 +5,14 @@
 use std::time::Duration;
 
 /// The units, in milliseconds.
-const UNITS: [(&str, u64); 5] = [
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads a duration: one or more whole numbers, each with its unit.
 ///
 /// # Errors
 /// What is expected, as a fragment that follows the text.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let refused =
-        || "a duration such as 500ms, 60s, 5m, 1h30m or 2d is expected".to_owned();
+    let refused = || "a duration such as 500ms, 60s, 5m, 1h30m or 2d is expected".to_owned();
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(refused());

@@ -18,9 +18,7 @@ pub(crate) fn variable(name: &str) -> Result<Option<String>> {
     match std::env::var(name) {
         Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => {
-            Err(wrong(format!("the variable {name} is not UTF-8")))
-        }
+        Err(std::env::VarError::NotUnicode(_)) => Err(wrong(format!("the variable {name} is not UTF-8"))),
     }
 }
 

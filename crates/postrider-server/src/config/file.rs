@@ -83,8 +83,7 @@ impl Reader<'_> {
                 self.table(&section, inner, entries)?;
                 continue;
             }
-            let setting = setting::find(&key)
-                .ok_or_else(|| self.unknown(prefix, name.get_ref(), &section, line))?;
+            let setting = setting::find(&key).ok_or_else(|| self.unknown(prefix, name.get_ref(), &section, line))?;
             entries.push(Entry { setting, value: raw(value.get_ref()), line });
         }
         Ok(())
@@ -106,9 +105,9 @@ impl Reader<'_> {
         };
         let meant = match suggest::nearest(name, known.iter().copied()) {
             Some(near) => format!("; did you mean {near:?}?"),
-            None => elsewhere()
-                .map(|(section, name)| format!("; {name:?} belongs into [{section}]"))
-                .unwrap_or_default(),
+            None => {
+                elsewhere().map(|(section, name)| format!("; {name:?} belongs into [{section}]")).unwrap_or_default()
+            }
         };
         let end = if meant.ends_with('?') { "" } else { "." };
         wrong(format!("{path}:{line}: {place}{meant}{end} Known are: {}", known.join(", ")))
@@ -132,9 +131,7 @@ fn known_in(prefix: &str) -> Vec<&'static str> {
 fn raw(value: &DeValue<'_>) -> Raw {
     match value {
         DeValue::String(text) => Raw::Text(text.as_ref().to_owned()),
-        DeValue::Integer(number) if number.radix() == 10 => {
-            Raw::Number(number.as_str().to_owned())
-        }
+        DeValue::Integer(number) if number.radix() == 10 => Raw::Number(number.as_str().to_owned()),
         DeValue::Boolean(on) => Raw::Switch(*on),
         DeValue::Array(items) => {
             let texts = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
@@ -175,7 +172,10 @@ mod tests {
             "{message}"
         );
         let message = refusal("\nhost = \"relay\"\n");
-        assert!(message.contains("postrider.toml:2: there is no key \"host\"; \"host\" belongs into [email]"), "{message}");
+        assert!(
+            message.contains("postrider.toml:2: there is no key \"host\"; \"host\" belongs into [email]"),
+            "{message}"
+        );
         assert!(refusal("zzzzzz = 1").contains("there is no key \"zzzzzz\". Known are: database, "));
         assert!(refusal("[emial]\nhost = \"x\"").contains("did you mean \"email\"?"));
         assert!(refusal("email = 1").contains("is a section: write [email]"));

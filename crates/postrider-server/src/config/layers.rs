@@ -129,13 +129,13 @@ impl Values {
 
     fn flags(&mut self, database: Option<String>, set: &[String]) -> Result<()> {
         for pair in set {
-            let (key, text) = pair.split_once('=').ok_or_else(|| {
-                wrong(format!("--set {pair:?}: KEY=VALUE is expected, such as dispatch.batch=50"))
-            })?;
+            let (key, text) = pair
+                .split_once('=')
+                .ok_or_else(|| wrong(format!("--set {pair:?}: KEY=VALUE is expected, such as dispatch.batch=50")))?;
             let setting = setting::find(key).ok_or_else(|| {
                 let keys = setting::ALL.into_iter().map(|setting| setting.key);
-                let meant = suggest::nearest(key, keys)
-                    .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+                let meant =
+                    suggest::nearest(key, keys).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
                 wrong(format!("--set: there is no setting {key:?}{meant}"))
             })?;
             if setting.secret {
@@ -182,12 +182,7 @@ impl Values {
                 unset: setting.unset,
                 origin: given.origin.to_string(),
             },
-            None => Shown {
-                key: setting.key,
-                value: None,
-                unset: setting.unset,
-                origin: Origin::Default.to_string(),
-            },
+            None => Shown { key: setting.key, value: None, unset: setting.unset, origin: Origin::Default.to_string() },
         })
     }
 
@@ -283,11 +278,7 @@ fn unknown_variables() -> Vec<String> {
 }
 
 /// The value, and how it is shown. `folder`: what a relative path is relative to.
-fn read(
-    setting: &Setting,
-    raw: &Raw,
-    folder: Option<&Path>,
-) -> Result<(Value, String), String> {
+fn read(setting: &Setting, raw: &Raw, folder: Option<&Path>) -> Result<(Value, String), String> {
     let beside = |path: &str| folder.map_or_else(|| PathBuf::from(path), |it| it.join(path));
     match (&setting.kind, raw) {
         (Kind::Text | Kind::Path | Kind::Database, Raw::Text(text)) if text.trim().is_empty() => {
@@ -306,16 +297,14 @@ fn read(
         }
         (Kind::Number { least, most }, Raw::Text(text) | Raw::Number(text)) => {
             let number = text.replace('_', "").parse().ok().filter(|n| (least..=most).contains(&n));
-            let number: u64 =
-                number.ok_or_else(|| format!("a whole number from {least} to {most} is expected"))?;
+            let number: u64 = number.ok_or_else(|| format!("a whole number from {least} to {most} is expected"))?;
             Ok((Value::Number(number), number.to_string()))
         }
         (Kind::Duration { least, most }, Raw::Text(text)) => {
             let found = duration::parse(text)?;
             let limits = Duration::from_millis(*least)..=Duration::from_millis(*most);
             if !limits.contains(&found) {
-                let (least, most) =
-                    (duration::display(*limits.start()), duration::display(*limits.end()));
+                let (least, most) = (duration::display(*limits.start()), duration::display(*limits.end()));
                 return Err(format!("a duration from {least} to {most} is expected"));
             }
             Ok((Value::Duration(found), duration::display(found)))
@@ -323,13 +312,9 @@ fn read(
         (Kind::Duration { .. }, Raw::Number(number)) => {
             Err(format!("a duration needs its unit, in quotes, such as \"{number}s\""))
         }
-        (Kind::Durations, Raw::Text(text)) => {
-            durations(text.split(',').map(str::trim).filter(|part| !part.is_empty()))
-        }
+        (Kind::Durations, Raw::Text(text)) => durations(text.split(',').map(str::trim).filter(|part| !part.is_empty())),
         (Kind::Durations, Raw::List(items)) => durations(items.iter().map(String::as_str)),
-        (Kind::Durations, _) => {
-            Err("a list of durations such as [\"1m\", \"5m\", \"1h\"] is expected".to_owned())
-        }
+        (Kind::Durations, _) => Err("a list of durations such as [\"1m\", \"5m\", \"1h\"] is expected".to_owned()),
         (Kind::Choice(allowed), Raw::Text(text)) if allowed.contains(&text.as_str()) => {
             Ok((Value::Text(text.clone()), text.clone()))
         }
@@ -351,9 +336,8 @@ fn read(
 }
 
 fn durations<'a>(items: impl Iterator<Item = &'a str>) -> Result<(Value, String), String> {
-    let found: Vec<Duration> = items
-        .map(|item| duration::parse(item).map_err(|why| format!("{item:?}: {why}")))
-        .collect::<Result<_, _>>()?;
+    let found: Vec<Duration> =
+        items.map(|item| duration::parse(item).map_err(|why| format!("{item:?}: {why}"))).collect::<Result<_, _>>()?;
     let shown: Vec<String> = found.iter().copied().map(duration::display).collect();
     Ok((Value::Durations(found), shown.join(", ")))
 }

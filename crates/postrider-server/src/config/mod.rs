@@ -21,8 +21,8 @@ mod setting;
 mod suggest;
 mod typed;
 
-pub(crate) use layers::{Shown, Sources, Values};
 pub(crate) use address::DatabaseAddress;
+pub(crate) use layers::{Shown, Sources, Values};
 pub(crate) use typed::Config;
 
 pub(crate) use duration::parse as parse_duration;

@@ -75,9 +75,7 @@ pub(super) fn relay(values: &Values) -> Result<Option<Relay>> {
         port,
         settings: email(values, EmailConfig::new(host, port, from).tls(tls))?,
         login: login(values)?,
-        ca_file: values
-            .path(&setting::CA_FILE)
-            .map(|path| (path.to_owned(), values.origin(&setting::CA_FILE))),
+        ca_file: values.path(&setting::CA_FILE).map(|path| (path.to_owned(), values.origin(&setting::CA_FILE))),
     }))
 }
 

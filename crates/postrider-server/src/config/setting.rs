@@ -81,26 +81,20 @@ pub(super) static HOST: Setting = optional("email.host", Kind::Text, "none: e-ma
 pub(super) static PORT: Setting =
     optional("email.port", Kind::Number { least: 1, most: 65_535 }, "by email.tls: 587, 465, 25");
 pub(super) static FROM: Setting = optional("email.from", Kind::Text, "none");
-pub(super) static TLS: Setting = setting(
-    "email.tls",
-    Kind::Choice(&["starttls", "implicit", "opportunistic", "none"]),
-    "starttls",
-);
-pub(super) static ALLOW_CLEARTEXT: Setting =
-    setting("email.allow_cleartext", Kind::Switch, "false");
+pub(super) static TLS: Setting =
+    setting("email.tls", Kind::Choice(&["starttls", "implicit", "opportunistic", "none"]), "starttls");
+pub(super) static ALLOW_CLEARTEXT: Setting = setting("email.allow_cleartext", Kind::Switch, "false");
 pub(super) static CA_FILE: Setting = optional("email.ca_file", Kind::Path, "the public authorities");
 pub(super) static USERNAME: Setting = optional("email.username", Kind::Text, "none: no login");
-pub(super) static PASSWORD: Setting =
-    Setting { secret: true, ..optional("email.password", Kind::Text, "none") };
+pub(super) static PASSWORD: Setting = Setting { secret: true, ..optional("email.password", Kind::Text, "none") };
 pub(super) static PASSWORD_FILE: Setting = optional("email.password_file", Kind::Path, "none");
-pub(super) static MESSAGE_ID_DOMAIN: Setting = optional("email.message_id_domain", Kind::Text, "the domain of email.from");
+pub(super) static MESSAGE_ID_DOMAIN: Setting =
+    optional("email.message_id_domain", Kind::Text, "the domain of email.from");
 pub(super) static EHLO_NAME: Setting = optional("email.ehlo_name", Kind::Text, "the connection's own address");
 pub(super) static POOL_SIZE: Setting = number("email.pool_size", 1, 1_000, "4");
 pub(super) static DEADLINE: Setting = duration("email.deadline", 1, "12m");
-pub(super) static RETRY: Setting =
-    setting("email.retry", Kind::Durations, "1m,5m,15m,30m,1h,2h,4h,8h,12h,1d");
-pub(super) static IN_DOUBT: Setting =
-    setting("email.in_doubt", Kind::Choice(&["retry", "hold"]), "retry");
+pub(super) static RETRY: Setting = setting("email.retry", Kind::Durations, "1m,5m,15m,30m,1h,2h,4h,8h,12h,1d");
+pub(super) static IN_DOUBT: Setting = setting("email.in_doubt", Kind::Choice(&["retry", "hold"]), "retry");
 pub(super) static TIMEOUT_SLOT: Setting = duration("email.timeouts.slot", 1, "2m");
 pub(super) static TIMEOUT_CONNECT: Setting = duration("email.timeouts.connect", 1, "30s");
 pub(super) static TIMEOUT_GREETING: Setting = duration("email.timeouts.greeting", 1, "5m");

@@ -13,6 +13,7 @@ mod deliver;
 mod ending;
 mod flight;
 mod listener;
+mod notifier;
 mod settler;
 
 use std::fmt;
@@ -55,6 +56,7 @@ pub struct Dispatcher<E> {
     claimer: JoinHandle<()>,
     settler: JoinHandle<()>,
     listener: JoinHandle<()>,
+    notifier: JoinHandle<()>,
 }
 
 impl<E: OutboxEntity> Dispatcher<E> {
@@ -84,7 +86,8 @@ impl<E: OutboxEntity> Dispatcher<E> {
         let (settler, endings) = settler::start(&shared);
         let claimer = claimer::start(&shared, endings);
         let listener = listener::start(&shared);
-        Ok(Self { shared, claimer, settler, listener })
+        let notifier = notifier::start(&shared);
+        Ok(Self { shared, claimer, settler, listener, notifier })
     }
 
     /// Hands committed rows over, to be delivered at once if there is room. Source: contract C5.1.
@@ -117,8 +120,11 @@ impl<E: OutboxEntity> Dispatcher<E> {
             self.shared.cutting.cancel();
         }
         let _ = self.settler.await;
-        self.listener.abort();
-        let _ = self.listener.await;
+        // Neither holds anything: one listens, the other sends a short cut.
+        for task in [self.listener, self.notifier] {
+            task.abort();
+            let _ = task.await;
+        }
     }
 }
 

@@ -46,7 +46,7 @@ fn retry(scope: FailureScope, after: Option<Duration>) -> Outcome {
 
 /// A channel that waits in a delivery until it is let go, before or after its point of no return.
 #[derive(Debug)]
-struct Held {
+pub(crate) struct Held {
     crosses: bool,
     reached: Notify,
     go: Notify,
@@ -54,8 +54,16 @@ struct Held {
 }
 
 impl Held {
-    fn new(crosses: bool) -> Arc<Self> {
+    pub(crate) fn new(crosses: bool) -> Arc<Self> {
         Arc::new(Self { crosses, reached: Notify::new(), go: Notify::new(), sent: AtomicUsize::new(0) })
+    }
+
+    pub(crate) async fn wait_until_reached(&self) {
+        self.reached.notified().await;
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.go.notify_one();
     }
 }
 
@@ -341,7 +349,7 @@ on_both! {
         let id = world.pending().await;
         let channel = Held::new(false);
         let (_outbox, dispatcher) = start(&world, channel.clone());
-        channel.reached.notified().await;
+        channel.wait_until_reached().await;
         let first = world.state(id).await.next_attempt_at;
         for _ in 0..6 {
             let before = world.state(id).await.next_attempt_at;
@@ -349,7 +357,7 @@ on_both! {
             eventually("the claim is renewed", async || world.state(id).await.next_attempt_at > before).await;
         }
         assert!(world.now() > first);
-        channel.go.notify_one();
+        channel.let_go();
         settled(&world, id, OutboxStatus::Sent).await;
         let state = world.state(id).await;
         assert_eq!((state.claim_seq, state.lost_claims), (1, 0));
@@ -361,7 +369,7 @@ on_both! {
         let id = world.pending().await;
         let channel = Held::new(false);
         let (_outbox, dispatcher) = start(&world, channel.clone());
-        channel.reached.notified().await;
+        channel.wait_until_reached().await;
         // Another node believes that the claim ran out.
         let future = world.now().plus(seconds(61));
         let taken = world.rows().claim(id, future, future.plus(seconds(600)), "other").await.unwrap().unwrap();
@@ -370,7 +378,7 @@ on_both! {
             dispatcher.counters().snapshot().claims_lost == 1
         })
         .await;
-        channel.go.notify_one();
+        channel.let_go();
         world.rows().mark_sent(taken.claim, future).await.unwrap();
         assert_eq!(channel.sent.load(Ordering::SeqCst), 0);
         dispatcher.shutdown().await;
@@ -382,9 +390,9 @@ on_both! {
         let id = world.pending().await;
         let channel = Held::new(false);
         let (_outbox, dispatcher) = start(&world, channel.clone());
-        channel.reached.notified().await;
+        channel.wait_until_reached().await;
         let stopping = tokio::spawn(dispatcher.shutdown());
-        channel.go.notify_one();
+        channel.let_go();
         stopping.await.unwrap();
         assert_eq!(world.state(id).await.status, OutboxStatus::Sent);
         // And it claims nothing any more.
@@ -398,7 +406,7 @@ on_both! {
         let id = world.pending().await;
         let channel = Held::new(false);
         let (_outbox, dispatcher) = start(&world, channel.clone());
-        channel.reached.notified().await;
+        channel.wait_until_reached().await;
         stop_after_grace(&world, dispatcher).await;
         let state = world.state(id).await;
         assert_eq!((state.status, state.attempts, state.lost_claims), (OutboxStatus::Pending, 0, 0));
@@ -411,7 +419,7 @@ on_both! {
         let id = world.pending().await;
         let channel = Held::new(true);
         let (_outbox, dispatcher) = start(&world, channel.clone());
-        channel.reached.notified().await;
+        channel.wait_until_reached().await;
         stop_after_grace(&world, dispatcher).await;
         let state = world.state(id).await;
         assert_eq!((state.status, state.attempts, state.in_doubt), (OutboxStatus::Failed, 1, true));
@@ -422,7 +430,7 @@ on_both! {
         let id = world.pending().await;
         let channel = Held::new(false);
         let (_outbox, dispatcher) = start(&world, channel.clone());
-        channel.reached.notified().await;
+        channel.wait_until_reached().await;
         eventually("the deadline cuts it", async || {
             world.clock.advance(seconds(15));
             world.state(id).await.deferrals == 1
@@ -431,7 +439,7 @@ on_both! {
         let history = world.rows().history(id).await.unwrap();
         assert!(history[0].error.as_deref().unwrap().contains("600 s"));
         let stopping = tokio::spawn(dispatcher.shutdown());
-        channel.go.notify_one();
+        channel.let_go();
         eventually("the dispatcher stops", async || {
             world.clock.advance(seconds(10));
             stopping.is_finished()

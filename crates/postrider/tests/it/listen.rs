@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::dispatch::DispatchConfig;
-use postrider::model::{Clock, NotificationRow, OutboxStatus, SystemClock};
+use postrider::model::{Clock, NotificationRow, OutboxId, OutboxStatus, SystemClock};
 use postrider::store::{Database, PostgresDatabase};
 use postrider::testing::RecordingChannel;
 use postrider::{Outbox, store::OutboxRepository};
@@ -29,12 +29,14 @@ fn node(world: &World, channel: Arc<RecordingChannel>) -> Outbox<NotificationRow
 }
 
 /// A row that is due by the real time, as these nodes see it.
-async fn write_row(world: &World) {
+async fn write_row(world: &World) -> OutboxId {
     let now = SystemClock::new().now();
     let mut draft = world.draft();
     draft.row.created_at = now;
     draft.row.state.next_attempt_at = now;
+    let id = draft.row.id;
     world.insert(vec![draft]).await;
+    id
 }
 
 async fn listeners(world: &World) -> i64 {
@@ -59,6 +61,35 @@ async fn a_notification_wakes_another_node() {
     channel.wait_for(1).await;
     assert!(written.elapsed() < Duration::from_secs(4), "it was the poll, not the notification");
     dispatcher.shutdown().await;
+}
+
+/// Rows that a busy node has no slot for are announced to the others, after the commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_node_tells_the_others() {
+    let Some(world) = World::postgres().await else { return };
+    let held = super::dispatch::Held::new(false);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let busy: Outbox<NotificationRow> =
+        Outbox::builder(Arc::clone(&world.database), clock).channel(held.clone()).build().unwrap();
+    let mut config = seldom();
+    config.concurrency = 1;
+    let busy_node = busy.start(config).unwrap();
+    let first = write_row(&world).await;
+    busy_node.dispatch([first]);
+    held.wait_until_reached().await;
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let idle = node(&world, channel.clone());
+    let idle_node = idle.start(seldom()).unwrap();
+    eventually("both listen", async || listeners(&world).await == 2).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let written = std::time::Instant::now();
+    let second = write_row(&world).await;
+    busy_node.dispatch([second]);
+    assert_eq!(channel.wait_for(1).await[0].id, second);
+    assert!(written.elapsed() < Duration::from_secs(4), "it was the poll, not the notification");
+    held.let_go();
+    idle_node.shutdown().await;
+    busy_node.shutdown().await;
 }
 
 /// The backend is terminated: the node listens again, and polls once for what it missed.
@@ -92,10 +123,11 @@ async fn a_half_open_listener_is_noticed_by_its_heartbeat() {
     let port = freezing_proxy(world.test.url(), frozen).await;
     let through = proxied(world.test.url(), port);
     let database: Arc<dyn Database> = Arc::new(PostgresDatabase::connect_lazy(&through, 3).unwrap());
-    let wake = tokio::sync::Notify::new();
-    let clock = world.clock.clone();
-    let listening = tokio::spawn(async move { database.listen(&*clock, &wake).await });
-    eventually("it listens", async || listeners(&world).await == 1).await;
+    let wake = Arc::new(tokio::sync::Notify::new());
+    let (clock, told) = (world.clock.clone(), Arc::clone(&wake));
+    let listening = tokio::spawn(async move { database.listen(&*clock, &told).await });
+    // It asks for one poll as soon as it listens.
+    wake.notified().await;
     freeze.send(true).unwrap();
     // By the manual clock: a heartbeat every 15 s, 5 s for its answer.
     let frozen_at = world.clock.monotonic();

@@ -140,7 +140,11 @@ impl Send {
         let enqueued = enqueued.map_err(|error| {
             let bare = error.kind() == ErrorKind::Template && config.templates.is_none();
             let failure = Failure::from(error);
-            if bare { failure.hint("templates are read from the folder that the setting `templates` names") } else { failure }
+            if bare {
+                failure.hint("templates are read from the folder that the setting `templates` names")
+            } else {
+                failure
+            }
         })?;
         let mut answers = self.answers(&enqueued);
         if enqueued.created().next().is_some() {

@@ -1,0 +1,38 @@
+//! The help teaches.
+
+use crate::support::Folder;
+
+const COMMANDS: [&str; 7] = ["serve", "send", "list", "show", "requeue", "migrate", "check"];
+
+#[test]
+fn every_command_has_a_help_with_an_example() {
+    let folder = Folder::new();
+    for command in COMMANDS {
+        let help = folder.run(&[command, "--help"]).ok().stdout;
+        assert!(help.contains("Examples:"), "{command}: {help}");
+        assert!(help.contains(&format!("postrider {command}")), "{command}: {help}");
+        for flag in ["--config", "--database", "--json", "--color", "--log-format"] {
+            assert!(help.contains(flag), "{command} {flag}: {help}");
+        }
+    }
+}
+
+#[test]
+fn the_help_tells_commands_configuration_and_exit_codes() {
+    let help = Folder::new().run(&["--help"]).ok().stdout;
+    for text in COMMANDS.into_iter().chain(["Exit codes:", "postrider.toml", "POSTRIDER_", "Examples:"]) {
+        assert!(help.contains(text), "{text}: {help}");
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_is_json_where_that_was_asked_for() {
+    let folder = Folder::new();
+    folder.run(&["sned"]).refused(2, &["send"]);
+    folder.run(&["show", "17"]).refused(2, &["\"17\" is not the id of a row (a UUID)"]);
+    folder.run(&["list", "--status", "gone"]).refused(2, &["there are PENDING, SENDING"]);
+    let run = folder.run(&["list", "--limit", "x", "--json"]).refused(2, &[]);
+    let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+    assert_eq!(error["error"]["kind"], "usage");
+    assert!(error["error"]["message"].as_str().unwrap().contains("--limit"), "{error}");
+}
