@@ -3,9 +3,11 @@
 //! It claims no more than there are free slots, so nothing waits claimed in memory. Polling alone
 //! is enough; everything else only shortens it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -13,7 +15,7 @@ use tracing::{info, warn};
 use super::Shared;
 use super::deliver::deliver;
 use super::settler::Job;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::clock::within;
 use crate::model::{OutboxEntity, Timestamp};
 use crate::store::clock::offset;
@@ -78,19 +80,23 @@ impl<E: OutboxEntity> Claimer<E> {
                 () = stopping.cancelled() => return,
                 slot = self.slots.acquire() => drop(slot),
             }
-            if let Err(error) = self.turn().await {
-                if self.failures == 0 {
-                    warn!(%error, "rows cannot be claimed; tried again until they can");
+            // A panic is an error like another: a loop that ends in silence would deliver no more.
+            let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
+            let Err(error) = turn.unwrap_or_else(|_| Err(Error::new(ErrorKind::Database, "claiming panicked"))) else {
+                if self.failures > 0 {
+                    info!("rows are claimed again");
+                    self.failures = 0;
                 }
-                self.failures = self.failures.saturating_add(1);
-                let pause = (Duration::from_millis(100) * 2_u32.pow(self.failures.min(10))).min(BACK_OFF_MAX);
-                tokio::select! {
-                    () = stopping.cancelled() => return,
-                    () = self.shared.clock.sleep(pause) => {}
-                }
-            } else if self.failures > 0 {
-                info!("rows are claimed again");
-                self.failures = 0;
+                continue;
+            };
+            if self.failures == 0 {
+                warn!(%error, "rows cannot be claimed; tried again until they can");
+            }
+            self.failures = self.failures.saturating_add(1);
+            let pause = (Duration::from_millis(100) * 2_u32.pow(self.failures.min(10))).min(BACK_OFF_MAX);
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = self.shared.clock.sleep(pause) => {}
             }
         }
     }

@@ -3,9 +3,11 @@
 //! An ending that is not written yet is a possible duplicate, so the window is a few milliseconds;
 //! while the database does not answer, endings are kept and tried again for as long as it takes.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
@@ -59,16 +61,24 @@ struct Settler<E> {
 impl<E: OutboxEntity> Settler<E> {
     async fn run(mut self) {
         loop {
-            self.gather().await;
-            if self.shared.clock.monotonic() >= self.next_renewal {
-                self.renew().await;
-            }
-            if !self.pending.is_empty() && !self.settle().await {
+            // A panic must not end the loop: endings would then never be written.
+            if AssertUnwindSafe(self.turn()).catch_unwind().await.is_err() {
+                error!("settling panicked; tried again");
                 self.back_off().await;
             }
             if self.is_finished() {
                 return;
             }
+        }
+    }
+
+    async fn turn(&mut self) {
+        self.gather().await;
+        if self.shared.clock.monotonic() >= self.next_renewal {
+            self.renew().await;
+        }
+        if !self.pending.is_empty() && !self.settle().await {
+            self.back_off().await;
         }
     }
 
