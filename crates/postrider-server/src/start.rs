@@ -21,6 +21,8 @@ use crate::config::{Config, DatabaseAddress};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
 /// How often opening a SQLite file is tried: it is locked while another process first opens it.
 const OPEN_TRIES: u32 = 5;
+/// Undone at once; only a statement that writes tells whether SQLite may write.
+const WRITE_PROBE: &str = "CREATE TABLE postrider_write_probe (id INTEGER)";
 /// How long the pool may take to close at the end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -92,7 +94,12 @@ impl Store {
 
     /// SQLite opens a file that it may not write for reading, without a word.
     async fn try_write(&self, path: &Path) -> Result<()> {
-        let tried = async { self.database.begin().await?.rollback().await };
+        let tried = async {
+            let mut open = self.database.begin().await?;
+            let written = open.connection().execute(WRITE_PROBE, &[]).await;
+            open.rollback().await?;
+            written.map(drop)
+        };
         match tried.await {
             Err(error) if !error.is_transient() => Err(Error::new(
                 ErrorKind::Configuration,

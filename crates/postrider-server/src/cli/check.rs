@@ -6,9 +6,9 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Context;
 use super::failure::Failure;
 use super::output::{Color, Output};
+use super::run::Context;
 use crate::config::{DatabaseAddress, Shown};
 use crate::start::{self, PATIENCE, Purpose, Store};
 
@@ -58,8 +58,8 @@ impl Check {
         }
         match findings.iter().filter(|finding| !finding.ok).count() {
             0 => Ok(()),
-            1 => Err(Failure::failed("1 check failed")),
-            failed => Err(Failure::failed(format!("{failed} checks failed"))),
+            1 => Err(Failure::check_failed("1 check failed")),
+            failed => Err(Failure::check_failed(format!("{failed} checks failed"))),
         }
     }
 }

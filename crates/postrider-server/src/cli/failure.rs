@@ -33,6 +33,16 @@ impl Failure {
         Self { kind: "failed", message: message.into(), code: FAILED }
     }
 
+    /// The rows were not SENT in the end.
+    pub(super) fn not_sent(message: impl Into<String>) -> Self {
+        Self { kind: "not_sent", message: message.into(), code: FAILED }
+    }
+
+    /// Something that was checked cannot be used.
+    pub(super) fn check_failed(message: impl Into<String>) -> Self {
+        Self { kind: "check_failed", message: message.into(), code: FAILED }
+    }
+
     /// The reader of stdout went away (`postrider list | head -1`): nothing more to say.
     pub(super) fn reader_gone() -> Self {
         Self { kind: "reader_gone", message: String::new(), code: 0 }

@@ -6,7 +6,8 @@ use postrider::store::Filter;
 
 use super::failure::Failure;
 use super::output::Color;
-use super::{Context, words};
+use super::run::Context;
+use super::words;
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\

@@ -1,4 +1,4 @@
-//! Logs: to stderr, filtered by POSTRIDER_LOG, for people or as JSON.
+//! Logs: to stderr, filtered by `POSTRIDER_LOG`, for people or as JSON.
 //!
 //! They never hold addresses, secrets or bodies: the library logs none, and nor does this program.
 

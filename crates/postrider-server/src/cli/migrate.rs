@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Context;
 use super::failure::Failure;
+use super::run::Context;
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\

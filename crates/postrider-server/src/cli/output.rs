@@ -10,7 +10,7 @@ use crate::config::environment;
 /// When colours are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ColorChoice {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, unless `NO_COLOR` is set.
     #[default]
     Auto,
     /// Always.

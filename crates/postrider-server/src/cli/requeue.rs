@@ -5,8 +5,8 @@ use postrider::model::OutboxId;
 use postrider::store::{Requeue as Done, Root, Rows};
 use serde::Serialize;
 
-use super::Context;
 use super::failure::Failure;
+use super::run::Context;
 use crate::config::environment;
 use crate::start::{PATIENCE, Purpose, Store};
 
@@ -46,7 +46,7 @@ impl Requeue {
         let mut answers = Vec::new();
         let mut failures = Vec::new();
         for id in self.ids {
-            match rows_requeue(&rows, id, &store, &actor).await {
+            match requeue_one(&rows, id, &store, &actor).await {
                 Ok(outcome) => answers.push(Answer { id, outcome }),
                 Err(error) => failures.push(Failure::from(error)),
             }
@@ -60,7 +60,7 @@ impl Requeue {
     }
 }
 
-async fn rows_requeue<E: postrider::model::OutboxEntity>(
+async fn requeue_one<E: postrider::model::OutboxEntity>(
     rows: &Rows<E, Root>,
     id: OutboxId,
     store: &Store,

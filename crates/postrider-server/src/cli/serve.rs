@@ -13,7 +13,8 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use super::failure::Failure;
-use super::{Context, words};
+use super::run::Context;
+use super::words;
 use crate::config::{DatabaseAddress, environment};
 use crate::signals::Signals;
 use crate::start::{self, Purpose, Store};
@@ -137,6 +138,10 @@ fn banner(context: &Context) -> Result<(), Failure> {
             "email": relay.as_deref().unwrap_or("sandbox"),
         }));
     }
+    if context.json_logs {
+        info!(database = %config.database, email = relay.as_deref().unwrap_or("sandbox"), "ready");
+        return Ok(());
+    }
     let folder = environment::folder();
     let database = match &config.database {
         DatabaseAddress::Sqlite(path) => format!("the SQLite file {}", folder.join(path).display()),
@@ -153,13 +158,18 @@ fn banner(context: &Context) -> Result<(), Failure> {
                  password_file = \"/run/secrets/smtp\""
             .to_owned(),
     };
+    // With a relay the message is really sent: not to somebody else's address.
+    let (to, note) = match relay {
+        Some(_) => ("YOUR-OWN-ADDRESS", " (a real message)"),
+        None => ("alice@example.com", ""),
+    };
     output.note(&format!(
         "postrider {version} delivers\n  \
            database  {database}  ({})\n  \
            e-mail    {email}\n\
          \n\
-         Try it in another terminal, in the folder {}:\n  \
-           postrider send{same} --channel email --to alice@example.com --subject Hello --body 'Hi there'\n  \
+         Try it in another terminal, in the folder {}{note}:\n  \
+           postrider send{same} --channel email --to {to} --subject Hello --body 'Hi there'\n  \
            postrider list{same}\n\
          Ctrl-C stops it.",
         config.database_origin,

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::output::{Color, Output};
-use super::{Context, words};
+use super::run::Context;
+use super::words;
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\

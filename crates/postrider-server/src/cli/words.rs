@@ -31,6 +31,14 @@ pub(super) fn next(view: OutboxView<'_>, now: Timestamp) -> String {
     let due = state.next_attempt_at;
     let again = format!("`postrider requeue {}` sends it again", row.id);
     match state.status {
+        OutboxStatus::Pending if due > now && state.deferrals > 0 => {
+            let why = state.reason_code.as_deref().map(|code| format!(" ({})", printable(code))).unwrap_or_default();
+            format!(
+                "was put off at no cost of attempts{why}; it is tried again at {} ({})",
+                seconds(due),
+                distance(now, due)
+            )
+        }
         OutboxStatus::Pending if due > now => {
             format!("waits until {} ({}), then it is delivered", seconds(due), distance(now, due))
         }
@@ -130,6 +138,8 @@ pub(super) fn quoted(word: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use postrider::model::{OutboxRow, RowState, TenantId};
+
     use super::*;
 
     #[test]
@@ -141,6 +151,40 @@ mod tests {
         assert_eq!(distance(now, after(300_000)), "in 5 min");
         assert_eq!(distance(after(7_200_000), now), "2 h ago");
         assert_eq!(distance(now, after(200_000_000)), "in 2 d");
+    }
+
+    #[test]
+    fn every_status_says_what_happens_next() {
+        let now = Timestamp::parse("2026-03-01T10:00:00Z").unwrap();
+        let later = now.plus(Duration::from_secs(600));
+        let base = OutboxRow::new(uuid::Uuid::nil().into(), "email", "a", "a@example.com", now);
+        let said = |change: &dyn Fn(&mut RowState)| {
+            let mut row = base.clone();
+            change(&mut row.state);
+            next(OutboxView::new(&row, &TenantId::ROOT), now)
+        };
+        let with = |status, at| move |state: &mut RowState| (state.status, state.next_attempt_at) = (status, at);
+        for (change, text) in [
+            (&with(OutboxStatus::Pending, now) as &dyn Fn(&mut RowState), "due since 2026-03-01T10:00:00Z (just now)"),
+            (&with(OutboxStatus::Pending, later), "waits until 2026-03-01T10:10:00Z (in 10 min)"),
+            (&with(OutboxStatus::Sending, later), "is being delivered by a node"),
+            (&with(OutboxStatus::Sending, now), "claim ran out at"),
+            (&with(OutboxStatus::Failed, later), "attempt 0 of 11 failed; the next one is at"),
+            (&with(OutboxStatus::Sent, now), "the peer accepted it"),
+            (&with(OutboxStatus::Dead, now), "given up; `postrider requeue 00000000-"),
+            (&with(OutboxStatus::Suppressed, now), "stopped by policy or a person; `postrider requeue"),
+        ] {
+            let said = said(change);
+            assert!(said.contains(text), "{text:?} is not in {said:?}");
+        }
+        let held = said(&|state| (state.status, state.in_doubt) = (OutboxStatus::Dead, true));
+        assert!(held.contains("may make a copy"), "{held}");
+        let sandbox = said(&|state| (state.status, state.provider) = (OutboxStatus::Sent, Some("sandbox".into())));
+        assert!(sandbox.contains("nothing left this machine"), "{sandbox}");
+        let deferred = said(&|state| {
+            (state.next_attempt_at, state.deferrals, state.reason_code) = (later, 1, Some("destination".into()));
+        });
+        assert!(deferred.contains("was put off at no cost of attempts (destination)"), "{deferred}");
     }
 
     #[test]

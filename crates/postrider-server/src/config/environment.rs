@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::wrong;
+use super::error::wrong;
 use postrider::Result;
 
 /// What every variable of this program begins with.

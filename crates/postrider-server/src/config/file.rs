@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use postrider::Result;
 use toml::de::{DeTable, DeValue};
 
+use super::error::wrong;
 use super::setting::{self, Setting};
-use super::{suggest, wrong};
+use super::suggest;
 
 /// One value of the file.
 #[derive(Debug)]

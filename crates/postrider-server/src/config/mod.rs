@@ -12,6 +12,7 @@
 mod address;
 mod duration;
 pub(crate) mod environment;
+mod error;
 mod file;
 mod layers;
 mod node;
@@ -20,16 +21,10 @@ mod secret;
 mod setting;
 mod suggest;
 mod typed;
+mod value;
 
 pub(crate) use address::DatabaseAddress;
 pub(crate) use layers::{Shown, Sources, Values};
 pub(crate) use typed::Config;
 
 pub(crate) use duration::parse as parse_duration;
-
-use postrider::{Error, ErrorKind};
-
-/// An error of the configuration; it names the place.
-fn wrong(message: String) -> Error {
-    Error::new(ErrorKind::Configuration, message)
-}

@@ -13,9 +13,10 @@ use postrider::model::InDoubtPolicy;
 use postrider::policy::RetryPolicy;
 use postrider_channels::{Credentials, EmailConfig, Timeouts, TlsMode};
 
+use super::error::wrong;
 use super::layers::{Origin, Values};
+use super::secret;
 use super::setting::{self, Setting};
-use super::{secret, wrong};
 
 /// The SMTP relay, with its secret not read yet.
 #[derive(Debug)]
@@ -106,10 +107,15 @@ fn email(values: &Values, mut config: EmailConfig) -> Result<EmailConfig> {
     Ok(config.timeouts(timeouts(values)))
 }
 
+/// The limits; a default one never exceeds the deadline, which would refuse a short deadline alone.
 fn timeouts(values: &Values) -> Timeouts {
     let mut limits = Timeouts::default();
+    let deadline = values.duration(&setting::DEADLINE).unwrap_or(Duration::MAX);
     let set = |setting: &Setting, limit: &mut Duration| {
-        *limit = values.duration(setting).unwrap_or(*limit);
+        *limit = match values.origin(setting) {
+            Origin::Default => deadline.min(*limit),
+            Origin::File(..) | Origin::Variable(_) | Origin::Flag(_) => values.duration(setting).unwrap_or(*limit),
+        };
     };
     set(&setting::TIMEOUT_SLOT, &mut limits.slot);
     set(&setting::TIMEOUT_CONNECT, &mut limits.connect);

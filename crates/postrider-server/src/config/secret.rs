@@ -4,8 +4,8 @@ use std::path::Path;
 
 use postrider::{Error, Result};
 
+use super::error::wrong;
 use super::layers::Origin;
-use super::wrong;
 
 /// The secret in a file, without the line break at its end.
 ///

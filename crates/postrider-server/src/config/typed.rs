@@ -7,9 +7,10 @@ use postrider::Result;
 use postrider::dispatch::DispatchConfig;
 
 use super::address::DatabaseAddress;
+use super::error::wrong;
 use super::layers::{Origin, Values};
 use super::relay::{self, Relay};
-use super::{node, secret, setting, wrong};
+use super::{node, secret, setting};
 
 /// What the program was told.
 #[derive(Debug)]

@@ -64,6 +64,17 @@ fn what_the_channel_refuses_ends_with_2_too() {
 }
 
 #[test]
+fn a_short_deadline_shortens_the_limits_that_are_not_set() {
+    let folder = Folder::new();
+    let text = "[email]\nhost = \"localhost\"\nfrom = \"a@example.com\"\ndeadline = \"20s\"\n";
+    folder.write("postrider.toml", text);
+    folder.run(&["check"]).ok();
+    folder.write("postrider.toml", &format!("{text}[email.timeouts]\nmail = \"21s\"\n"));
+    let check = folder.run(&["check"]).refused(1, &[]);
+    assert!(check.stdout.contains("the e-mail setting timeouts.mail"), "{check:?}");
+}
+
+#[test]
 fn a_flag_wins_over_a_variable_over_the_file() {
     let folder = Folder::new();
     folder.write("postrider.toml", "node = \"file\"\n[dispatch]\nbatch = 5\ngrace = \"9s\"\n");

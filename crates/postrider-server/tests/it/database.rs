@@ -1,7 +1,10 @@
 //! The database: files that cannot be used, servers that do not answer, tables that are missing.
 
+use std::net::Ipv4Addr;
+
 use postrider_testkit::database::TestDatabase;
 use postrider_testkit::server::free_port;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Daemon, Folder};
 
@@ -138,4 +141,47 @@ async fn the_commands_work_on_postgres() {
     let wrong = format!("{}_no", database.url());
     folder.run(&["serve", "--database", &wrong]).refused(2, &["refuses"]);
     database.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daemon_begins_once_the_server_answers_and_says_so_once() {
+    let Some(database) = TestDatabase::postgres().await else { return };
+    let (login, place) = database.url().rsplit_once('@').unwrap();
+    let (server, name) = place.split_once('/').unwrap();
+    let port = free_port();
+    let url = format!("{login}@127.0.0.1:{port}/{name}");
+    let folder = Folder::new();
+    let mut daemon = Daemon::spawn(folder.command(&["serve", "--database", &url]));
+    daemon.wait_for_line("tried again until it can");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+    let server = server.to_owned();
+    let proxy = tokio::spawn(async move {
+        loop {
+            let (mut here, _) = listener.accept().await.unwrap();
+            let mut there = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut here, &mut there).await });
+        }
+    });
+    daemon.wait_for_line("delivering");
+    let said = daemon.stderr();
+    assert_eq!((said.matches("cannot be reached").count(), said.matches("is reached").count()), (1, 1), "{said}");
+    let id = folder.send(&["--database", &url]);
+    folder.wait_for(&id, "SENT", &["--database", &url]);
+    assert_eq!(daemon.stop(), Some(0));
+    proxy.abort();
+    database.close().await;
+}
+
+/// An application that keeps the table by its own migrations has no table of versions.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_the_applications_own_is_served() {
+    let folder = Folder::new();
+    folder.run(&["migrate"]).ok();
+    let url = format!("sqlite://{}", folder.path().join("postrider.db").display());
+    let mut connection = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.unwrap();
+    sqlx::raw_sql("DROP TABLE postrider_outbox_schema").execute(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    let _daemon = Daemon::start(&folder, &[]);
+    let id = folder.send(&[]);
+    folder.wait_for(&id, "SENT", &[]);
 }

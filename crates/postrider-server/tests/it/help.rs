@@ -10,6 +10,7 @@ fn every_command_has_a_help_with_an_example() {
     for command in COMMANDS {
         let help = folder.run(&[command, "--help"]).ok().stdout;
         assert!(help.contains("Examples:"), "{command}: {help}");
+        insta::assert_snapshot!(command, help);
         assert!(help.contains(&format!("postrider {command}")), "{command}: {help}");
         for flag in ["--config", "--database", "--json", "--color", "--log-format"] {
             assert!(help.contains(flag), "{command} {flag}: {help}");
@@ -35,4 +36,18 @@ fn wrong_usage_ends_with_2_and_is_json_where_that_was_asked_for() {
     let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
     assert_eq!(error["error"]["kind"], "usage");
     assert!(error["error"]["message"].as_str().unwrap().contains("--limit"), "{error}");
+}
+
+#[test]
+fn every_setting_stands_in_the_readme() {
+    let check = Folder::new().json(&["check"]);
+    let readme = include_str!("../../README.md");
+    for setting in check["settings"].as_array().unwrap() {
+        let key = setting["key"].as_str().unwrap();
+        assert!(readme.contains(&format!("| `{key}` |")), "{key} is not in README.md");
+        let (value, origin) = (setting["value"].as_str(), setting["origin"].as_str());
+        let default = value.filter(|_| origin == Some("default"));
+        let row = readme.lines().find(|line| line.starts_with(&format!("| `{key}` |"))).unwrap();
+        assert!(default.is_none_or(|value| row.contains(value)), "{row}: {default:?}");
+    }
 }

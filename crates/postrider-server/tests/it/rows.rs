@@ -1,6 +1,6 @@
 //! `list`, `show` and `requeue`.
 
-use crate::support::Folder;
+use crate::support::{Daemon, Folder};
 
 const NOBODY: &str = "0199f5b1-6c2e-7d30-8f21-5a0c7e9b1d44";
 
@@ -24,6 +24,13 @@ fn a_list_is_newest_first_filtered_and_paged() {
     assert!(people.stdout.starts_with("ID  "), "{people:?}");
     assert!(people.stdout.contains("TENANT") && people.stdout.contains("acme"), "{people:?}");
     assert!(people.stderr.contains(&format!("postrider list --before {}", newest_first[1])), "{people:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new();
+    folder.send(&[]);
+    assert_eq!(Daemon::stop_reading(folder.command(&["list", "--json"])).code(), Some(0));
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub(crate) use postrider_testkit::server::wait_until;
 use serde_json::Value as Json;
 
 /// Variables of the program that the tests' own environment may hold.
-const FOREIGN: [&str; 8] = [
+const FOREIGN: [&str; 9] = [
+    "COLUMNS",
     "NO_COLOR",
     "POSTRIDER_CONFIG",
     "POSTRIDER_DATABASE",
@@ -74,8 +75,9 @@ impl Folder {
 
     /// Writes one e-mail and returns its id.
     pub(crate) fn send(&self, more: &[&str]) -> String {
-        let base = ["send", "--to", "alice@example.com", "--subject", "Hello", "--body", "Hi there"];
-        let answer = self.json(&[&base, more].concat());
+        let base = ["send", "--to", "alice@example.com", "--subject", "Hello"];
+        let body: &[&str] = if more.contains(&"--body") { &[] } else { &["--body", "Hi there"] };
+        let answer = self.json(&[&base, body, more].concat());
         answer[0]["id"].as_str().unwrap().to_owned()
     }
 
@@ -177,6 +179,13 @@ impl Daemon {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
         assert!(sent.success(), "kill -{name} {id}: {sent}");
+    }
+
+    /// Closes the program's stdout on the reader's side.
+    pub(crate) fn stop_reading(mut command: Command) -> ExitStatus {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        drop(child.stdout.take());
+        wait_until("the program to end", || child.try_wait().unwrap())
     }
 
     /// Waits for its end.

@@ -82,12 +82,14 @@ impl<E: OutboxEntity> Claimer<E> {
             }
             // A panic is an error like another: a loop that ends in silence would deliver no more.
             let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
-            let Err(error) = turn.unwrap_or_else(|_| Err(Error::new(ErrorKind::Database, "claiming panicked"))) else {
-                if self.failures > 0 {
+            let error = match turn.unwrap_or_else(|_| Err(Error::new(ErrorKind::Database, "claiming panicked"))) {
+                Err(error) => error,
+                Ok(Turn::Claimed) if self.failures > 0 => {
                     info!("rows are claimed again");
                     self.failures = 0;
+                    continue;
                 }
-                continue;
+                Ok(_) => continue,
             };
             if self.failures == 0 {
                 warn!(%error, "rows cannot be claimed; tried again until they can");
@@ -102,7 +104,7 @@ impl<E: OutboxEntity> Claimer<E> {
     }
 
     /// Claims something, or waits until there may be something to claim.
-    async fn turn(&mut self) -> Result<()> {
+    async fn turn(&mut self) -> Result<Turn> {
         if self.shared.config.check_clock && self.shared.clock.monotonic() >= self.next_clock {
             self.compare_clocks().await?;
         }
@@ -111,14 +113,15 @@ impl<E: OutboxEntity> Claimer<E> {
                 () = self.shared.stopping.cancelled() => {}
                 () = self.shared.clock.sleep(CLOCK_AGAIN) => {}
             }
-            return Ok(());
+            return Ok(Turn::Waited);
         }
         let free = self.slots.available_permits().min(self.shared.config.batch);
         let poll_is_due = self.shared.clock.monotonic() >= self.next_poll;
         // Both have their turn, however busy the other is.
         if poll_is_due && !self.polled_last {
             self.polled_last = true;
-            return self.poll(free).await;
+            self.poll(free).await?;
+            return Ok(Turn::Claimed);
         }
         self.polled_last = false;
         let handed_over = self.shared.signal.take(free);
@@ -127,12 +130,12 @@ impl<E: OutboxEntity> Claimer<E> {
             let claimed =
                 self.shared.rows.claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node).await?;
             self.send_off(claimed, lease.until);
-            return Ok(());
+            return Ok(Turn::Claimed);
         }
         if !poll_is_due {
             self.wait().await;
         }
-        Ok(())
+        Ok(Turn::Waited)
     }
 
     /// A node whose clock is off would take rows over too early, or hold them too long.
@@ -261,6 +264,14 @@ impl<E: OutboxEntity> Claimer<E> {
         let now = self.shared.clock.now();
         Lease { now, reclaim_at: now.plus(timeout), until }
     }
+}
+
+/// What a turn came to.
+enum Turn {
+    /// The database was asked, and answered.
+    Claimed,
+    /// Nothing was asked.
+    Waited,
 }
 
 struct Lease {

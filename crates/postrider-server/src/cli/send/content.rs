@@ -84,6 +84,9 @@ impl Send {
         if let Some(name) = &self.template {
             return Ok(Content::Template { name: name.clone(), variables: self.variables()? });
         }
+        if !self.var.is_empty() || self.vars.is_some() {
+            return Err(Failure::usage("--var and --vars are for --template NAME, which is missing"));
+        }
         if self.subject.is_none() && self.body.is_none() && self.html.is_none() {
             return Err(Failure::usage("there is nothing to send: give --subject, --body, --html or --template"));
         }

@@ -79,5 +79,5 @@ fn verdict(answers: &[Answer], seconds: u32) -> Option<Failure> {
         (true, _) => format!("not SENT within {seconds} s: {stands}; is a `postrider serve` running?"),
         (false, _) => format!("not SENT: {stands}"),
     };
-    Some(Failure::failed(message))
+    Some(Failure::not_sent(message))
 }

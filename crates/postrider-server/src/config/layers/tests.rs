@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn put(setting: &'static Setting, raw: Raw) -> Result<Values> {
+fn put(setting: &'static Setting, raw: &Raw) -> Result<Values> {
     let mut values = Values { given: BTreeMap::new(), file: None, ignored: Vec::new() };
-    values.put(setting, &raw, Origin::File("a/p.toml".into(), 7))?;
+    values.put(setting, raw, Origin::File("a/p.toml".into(), 7))?;
     Ok(values)
 }
 
-fn refusal(setting: &'static Setting, raw: Raw) -> String {
+fn refusal(setting: &'static Setting, raw: &Raw) -> String {
     put(setting, raw).unwrap_err().to_string()
 }
 
@@ -52,31 +52,31 @@ fn a_wrong_value_names_its_place_its_key_and_what_is_allowed() {
             "a/p.toml:7: email.password: text in quotes is expected, not a number",
         ),
     ] {
-        assert_eq!(refusal(setting, raw), message);
+        assert_eq!(refusal(setting, &raw), message);
     }
 }
 
 #[test]
 fn a_secret_is_never_shown() {
-    let values = put(&setting::PASSWORD, text("hunter2")).unwrap();
+    let values = put(&setting::PASSWORD, &text("hunter2")).unwrap();
     assert_eq!(values.text(&setting::PASSWORD), Some("hunter2"));
     let shown = values.shown().find(|shown| shown.key == "email.password").unwrap();
     assert_eq!((shown.value.as_deref(), shown.origin.as_str()), (Some("***"), "a/p.toml:7"));
-    let refused = refusal(&setting::DATABASE, text("mysql://root:hunter2@host/db"));
+    let refused = refusal(&setting::DATABASE, &text("mysql://root:hunter2@host/db"));
     assert!(!refused.contains("hunter2"), "{refused}");
-    let values = put(&setting::DATABASE, text("postgres://me:hunt@er2@host:1/db?password=x")).unwrap();
+    let values = put(&setting::DATABASE, &text("postgres://me:hunt@er2@host:1/db?password=x")).unwrap();
     let shown = values.shown().find(|shown| shown.key == "database").unwrap();
     assert_eq!(shown.value.as_deref(), Some("postgres://me:***@host:1/db"));
 }
 
 #[test]
 fn the_later_layer_wins_and_the_origin_is_kept() {
-    let mut values = put(&setting::BATCH, Raw::Number("5".into())).unwrap();
+    let mut values = put(&setting::BATCH, &Raw::Number("5".into())).unwrap();
     values.flags(None, &["dispatch.batch=7".to_owned()]).unwrap();
     assert_eq!(values.number(&setting::BATCH), Some(7));
     assert_eq!(values.origin(&setting::BATCH), Origin::Flag("--set"));
     let refused = |set: &str| {
-        let mut values = put(&setting::BATCH, Raw::Number("5".into())).unwrap();
+        let mut values = put(&setting::BATCH, &Raw::Number("5".into())).unwrap();
         values.flags(None, &[set.to_owned()]).unwrap_err().to_string()
     };
     assert!(refused("dispatch.bacth=1").contains("did you mean \"dispatch.batch\"?"));
@@ -87,9 +87,9 @@ fn the_later_layer_wins_and_the_origin_is_kept() {
 
 #[test]
 fn a_path_in_a_file_is_relative_to_that_file() {
-    let values = put(&setting::TEMPLATES, text("mails")).unwrap();
+    let values = put(&setting::TEMPLATES, &text("mails")).unwrap();
     assert_eq!(values.path(&setting::TEMPLATES), Some(Path::new("a/mails")));
-    let values = put(&setting::DATABASE, text("sqlite:x.db")).unwrap();
+    let values = put(&setting::DATABASE, &text("sqlite:x.db")).unwrap();
     let sqlite = DatabaseAddress::Sqlite("a/x.db".into());
     assert_eq!(values.database(&setting::DATABASE), Some(&sqlite));
 }
@@ -100,7 +100,7 @@ fn every_default_is_allowed_and_every_setting_has_a_name_of_its_own() {
     for setting in setting::ALL {
         assert!(names.insert(setting.variable()), "{}", setting.key);
         if let Some(default) = setting.default {
-            read(setting, &text(default), None).unwrap();
+            value::read(setting, &text(default), None).unwrap();
         }
     }
 }

@@ -13,21 +13,25 @@ use std::time::Duration;
 use clap::Args;
 use postrider::accept::{Enqueued, Notification, NotificationService};
 use postrider::model::{NotificationRow, OutboxId, OutboxRow, TenantId, Timestamp};
+use postrider::render::TemplateCatalogue;
 use postrider::store::{Connection, Inserted};
 use postrider::{ErrorKind, Result};
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::{Context, list, words};
+use super::run::Context;
+use super::{list, words};
 use crate::config::parse_duration;
 use crate::start::{self, PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
 Examples:
   postrider send --channel email --to alice@example.com --subject Hello --body 'Hi there'
-  postrider send --to 'Alice <alice@example.com>' --to bob@example.com --subject News --body - < news.txt
+  postrider send --to 'Alice <alice@example.com>' --to bob@example.com \\
+      --subject News --body - < news.txt
   postrider send --to alice@example.com --template welcome --var name=Alice --locale de
-  postrider send --to alice@example.com --subject Due --body 'Pay now' --in 10m --dedupe-key invoice-17
+  postrider send --to alice@example.com --subject Due --body 'Pay now' \\
+      --in 10m --dedupe-key invoice-17
   postrider send --to alice@example.com --subject Hello --body Hi --wait 60";
 
 /// Writes a notification; a running `postrider serve` delivers it.
@@ -51,19 +55,19 @@ pub(super) struct Send {
     #[arg(long)]
     subject: Option<String>,
     /// The text; `-` reads it from stdin.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT")]
     body: Option<String>,
     /// The HTML part; `-` reads it from stdin.
-    #[arg(long, value_name = "HTML", allow_hyphen_values = true)]
+    #[arg(long, value_name = "HTML")]
     html: Option<String>,
     /// Renders a template of the configured folder instead of --subject, --body and --html.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["subject", "body", "html"])]
     template: Option<String>,
     /// A variable of the template, as text.
-    #[arg(long, value_name = "NAME=TEXT", requires = "template")]
+    #[arg(long, value_name = "NAME=TEXT")]
     var: Vec<String>,
     /// The variables of the template, as a JSON object; --var goes on top.
-    #[arg(long, value_name = "JSON", requires = "template")]
+    #[arg(long, value_name = "JSON")]
     vars: Option<String>,
     /// The tenant whose notification it is.
     #[arg(long, value_parser = list::tenant)]
@@ -123,7 +127,8 @@ impl Send {
         let config = &context.config;
         let notification = self.notification()?;
         let channels = start::channels(config)?;
-        let templates = start::templates(config)?;
+        // A template that is broken must not stop a message without one.
+        let templates = if self.template.is_some() { start::templates(config)? } else { TemplateCatalogue::new() };
         let store = Store::open(config, Purpose::Write, PATIENCE).await?;
         store.require_or_make_table().await?;
         let outbox = store.outbox(channels, templates)?;
