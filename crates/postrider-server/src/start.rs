@@ -3,6 +3,7 @@
 //! Where it stands: between the configuration and the commands. It makes a SQLite file only where
 //! a command is about to write, and says what to do where something is missing.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use postrider::channel::Channel;
 use postrider::model::clock::within;
 use postrider::model::{Clock, NotificationRow, OutboxEntity, SystemClock};
 use postrider::render::TemplateCatalogue;
-use postrider::store::{Database, OutboxRepository, PostgresDatabase, SqliteDatabase, Synchronous, schema};
+use postrider::store::{
+    Database, DatabaseClock, OutboxRepository, PostgresDatabase, SqliteDatabase, Synchronous, schema,
+};
 use postrider::{Error, ErrorKind, Outbox, Result};
 use postrider_channels::{EmailChannel, SandboxChannel};
 
@@ -42,8 +45,9 @@ pub(crate) enum Purpose {
 pub(crate) struct Store {
     /// The pool.
     pub(crate) database: Arc<dyn Database>,
-    /// The machine's clock.
+    /// The database's clock, so that all nodes and commands agree on what is due.
     pub(crate) clock: Arc<dyn Clock>,
+    database_clock: Arc<DatabaseClock>,
     address: DatabaseAddress,
 }
 
@@ -54,19 +58,31 @@ impl Store {
     /// [`ErrorKind::Transient`] if a server does not answer; [`ErrorKind::Configuration`] if the
     /// file cannot be used or the server refuses the login. Both name the database and the remedy.
     pub(crate) async fn open(config: &Config, purpose: Purpose, limit: Duration) -> Result<Self> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let database_clock = Arc::new(DatabaseClock::new(Arc::new(SystemClock::new())));
+        let clock: Arc<dyn Clock> = database_clock.clone();
         let address = config.database.clone();
         let database: Arc<dyn Database> = match &address {
             DatabaseAddress::Sqlite(path) => Arc::new(open_file(path, purpose, &*clock).await?),
             DatabaseAddress::Postgres(url) => Arc::new(PostgresDatabase::connect_lazy(url, config.connections)?),
         };
-        let store = Self { database, clock, address };
+        let store = Self { database, clock, database_clock, address };
         match &store.address {
             DatabaseAddress::Sqlite(path) if purpose != Purpose::Read => store.try_write(path).await?,
             DatabaseAddress::Sqlite(_) => {}
             DatabaseAddress::Postgres(_) => store.reach(limit).await?,
         }
+        store.database_clock.follow(&*store.database).await?;
         Ok(store)
+    }
+
+    /// Follows the database's clock for as long as this is polled.
+    pub(crate) async fn follow_clock(&self) -> Infallible {
+        loop {
+            self.clock.sleep(DatabaseClock::EVERY).await;
+            if let Err(error) = self.database_clock.follow(&*self.database).await {
+                tracing::debug!(%error, "the database was not asked for its time; the last answer is kept");
+            }
+        }
     }
 
     async fn reach(&self, limit: Duration) -> Result<()> {

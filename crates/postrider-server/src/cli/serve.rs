@@ -64,7 +64,10 @@ impl Serve {
         let dispatcher = outbox.start(context.config.dispatch.clone())?;
         banner(&context)?;
         info!(node = context.config.dispatch.node, "delivering");
-        let signal = signals.next().await;
+        let signal = tokio::select! {
+            signal = signals.next() => signal,
+            never = store.follow_clock() => match never {},
+        };
         info!(
             "{signal}: stopping; deliveries under way have {} s, a second signal ends them at once",
             context.config.dispatch.grace.as_secs()
