@@ -148,9 +148,10 @@ impl Scene {
         let mut filter = Filter::default();
         loop {
             let page = rows.list(&filter, 5_000).await.unwrap();
-            let Some(last) = page.last() else { break };
-            filter.before = Some(last.row.id);
-            for entity in page {
+            let Some(last) = page.last else { break };
+            filter.before = Some(last);
+            assert!(page.unreadable.is_empty());
+            for entity in page.rows {
                 let seen = keys.remove(&entity.row.idempotency_key()).unwrap_or(0);
                 match entity.row.state.status {
                     OutboxStatus::Sent => verdict.sent += 1,

@@ -50,17 +50,21 @@ impl List {
         let repository = store.repository()?;
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let filter = Filter { status: self.status, channel: self.channel, before: self.before };
-        let rows = match &self.tenant {
+        let page = match &self.tenant {
             Some(tenant) => repository.scoped(tenant).list(&filter, limit).await?,
             None => repository.root().list(&filter, limit).await?,
         };
         store.close().await;
         let output = context.output;
+        for (id, error) in &page.unreadable {
+            output.note(&format!("the row {id} cannot be read: {error}"));
+        }
+        let rows = page.rows;
         if output.is_json() {
             let views: Vec<OutboxView<'_>> = rows.iter().map(OutboxEntity::view).collect();
             return output.json(&views);
         }
-        if rows.is_empty() {
+        if page.last.is_none() {
             output.note("no rows");
             return Ok(());
         }
@@ -71,8 +75,8 @@ impl List {
         }
         let cells = rows.iter().map(|row| cells(row.view(), tenants)).collect::<Vec<_>>();
         output.table(&heading, &cells)?;
-        if let Some(last) = rows.last().filter(|_| rows.len() == limit) {
-            output.note(&format!("more: postrider list --before {}", last.row.id));
+        if let Some(last) = page.last.filter(|_| rows.len() + page.unreadable.len() == limit) {
+            output.note(&format!("more: postrider list --before {last}"));
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ pub trait Database: fmt::Debug + Send + Sync {
     /// [`ErrorKind::Transient`] if no connection could be had.
     ///
     /// # Cancel safety
-    /// Not cancel safe; call it through [`write`].
+    /// Not cancel safe; call it through [`write()`].
     fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Transaction>>>;
 
     /// A connection outside a transaction, for reading.

@@ -40,7 +40,7 @@ pub use driver::{SqliteDatabase, Synchronous};
 pub use history::{HistoryEvent, HistoryLine};
 pub use insert::Inserted;
 pub use intervene::{Cancel, Requeue};
-pub use query::{DueCount, Filter};
+pub use query::{DueCount, Filter, Page};
 pub use settle::{Ending, Run, Settled, Settlement};
 
 use crate::error::Result;

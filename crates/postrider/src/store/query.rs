@@ -15,8 +15,19 @@ pub struct Filter {
     pub status: Option<OutboxStatus>,
     /// Only rows of this channel.
     pub channel: Option<String>,
-    /// Only rows whose id is below this one: the last id of the page before.
+    /// Only rows older than this one: the last of the page before.
     pub before: Option<OutboxId>,
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub struct Page<E> {
+    /// The rows that can be read, in order.
+    pub rows: Vec<E>,
+    /// The rows of this page that cannot be read, and why.
+    pub unreadable: Vec<(OutboxId, Error)>,
+    /// The last row of the page, readable or not: [`Filter::before`] of the next one.
+    pub last: Option<OutboxId>,
 }
 
 /// How many rows of a status wait, and how many of them are due.
@@ -44,14 +55,16 @@ impl<E: OutboxEntity, S> Rows<E, S> {
         found.into_iter().next().map(|row| codec::decode(row, self.shared.by_tenant)).transpose()
     }
 
-    /// A page of rows, newest id first, at most `limit`. Unreadable rows are left out.
+    /// A page of rows, newest first, at most `limit`, with those of them that cannot be read.
+    ///
+    /// On PostgreSQL newest means the highest id: rows whose writer made random ids stand anywhere.
     ///
     /// # Errors
     /// What the database says.
     ///
     /// # Cancel safety
     /// Safe.
-    pub async fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<E>> {
+    pub async fn list(&self, filter: &Filter, limit: usize) -> Result<Page<E>> {
         let before = filter.before.map_or(uuid::Uuid::max(), OutboxId::as_uuid);
         let values = vec![
             before.into(),
@@ -60,7 +73,17 @@ impl<E: OutboxEntity, S> Rows<E, S> {
             filter.channel.clone().into(),
             i64::try_from(limit).unwrap_or(i64::MAX).into(),
         ];
-        self.fetch_readable(&self.shared.statements.list, values).await
+        let found = self.fetch(&self.shared.statements.list, values, self.shared.kinds.clone()).await?;
+        let mut page = Page { last: None, rows: Vec::with_capacity(found.len()), unreadable: Vec::new() };
+        for values in found {
+            let (id, _) = codec::identity(&values)?;
+            page.last = Some(id);
+            match codec::decode(values, self.shared.by_tenant) {
+                Ok(row) => page.rows.push(row),
+                Err(error) => page.unreadable.push((id, error)),
+            }
+        }
+        Ok(page)
     }
 
     /// What happened to a row beside a plain success, oldest first.

@@ -40,7 +40,7 @@ fn hello() -> Notification {
 }
 
 async fn count(world: &World) -> usize {
-    world.rows().list(&Default::default(), 10_000).await.unwrap().len()
+    world.rows().list(&Default::default(), 10_000).await.unwrap().rows.len()
 }
 
 /// Counts what is sent to the database.

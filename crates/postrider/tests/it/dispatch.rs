@@ -178,7 +178,7 @@ on_both! {
         }
         channel.wait_for(1_000).await;
         eventually("all rows are settled", async || {
-            let sent = world.rows().list(&Default::default(), 2_000).await.unwrap();
+            let sent = world.rows().list(&Default::default(), 2_000).await.unwrap().rows;
             sent.iter().all(|entity| entity.row.state.status == OutboxStatus::Sent)
         })
         .await;

@@ -50,7 +50,7 @@ async fn the_poller_survives_the_loss_of_all_connections() {
     channel.wait_for(6).await;
     let rows = OutboxRepository::<NotificationRow>::new(Arc::clone(&world.database), clock).unwrap().root();
     eventually("every row is sent", async || {
-        let all = rows.list(&Default::default(), 100).await.unwrap();
+        let all = rows.list(&Default::default(), 100).await.unwrap().rows;
         all.len() == 6 && all.iter().all(|entity| entity.row.state.status == OutboxStatus::Sent)
     })
     .await;

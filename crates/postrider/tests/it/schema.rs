@@ -58,9 +58,16 @@ on_both! {
     async fn a_row_from_another_language_needs_few_columns(world: World) {
         world.sql("INSERT INTO postrider_outbox (channel, recipient_address, subject, body) \
                    VALUES ('email', 'alice@example.com', 'Hello', 'Hi')").await;
+        // A later millisecond, which is how finely such ids are ordered.
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         world.sql("INSERT INTO postrider_outbox (channel, recipient_address) VALUES ('email', 'bob@example.com')").await;
-        let rows = world.rows().list(&Default::default(), 10).await.unwrap();
+        let rows = world.rows().list(&Default::default(), 10).await.unwrap().rows;
         assert_eq!(rows.len(), 2);
+        // Newest first, also where the column's default made the id.
+        assert_eq!(rows[0].row.recipient_address, "bob@example.com");
+        if world.database.dialect() == Dialect::Postgres {
+            assert_eq!(rows[0].row.id.as_uuid().get_version_num(), 7);
+        }
         assert_ne!(rows[0].row.dedupe_key, rows[1].row.dedupe_key);
         assert!(rows.iter().all(|entity| entity.tenant_id.is_root()));
         // Due by the database's own time, which is the real one here.

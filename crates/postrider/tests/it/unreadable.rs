@@ -52,6 +52,9 @@ on_both! {
         for good in &ids[4..] {
             assert_eq!(world.state(*good).await.status, OutboxStatus::Sent);
         }
+        // People see them too.
+        let page = world.rows().list(&Default::default(), 100).await.unwrap();
+        assert_eq!((page.rows.len(), page.unreadable.len()), (7, 3));
         // One line of history per attempt, not one per poll.
         assert_eq!(world.rows().history(ids[1]).await.unwrap().len(), 2);
         dispatcher.shutdown().await;

@@ -67,9 +67,25 @@ fn busy(error: sqlx::Error) -> Error {
 }
 
 /// Implements the seam for one of sqlx's connections, and for what holds one: a pooled connection
-/// and the caller's open transaction.
+/// and the caller's open transaction. `$time` is how an instant is bound, `$read` reads a column.
 macro_rules! connection {
-    ($database:ty, $connection:ty, $dialect:expr, $bind:path, $read:path) => {
+    ($database:ty, $connection:ty, $dialect:expr, $time:path, $read:path) => {
+        fn bind(values: &[Value]) -> Result<<$database as sqlx::Database>::Arguments> {
+            let mut arguments = <$database as sqlx::Database>::Arguments::default();
+            for value in values {
+                match value.clone() {
+                    Value::Bool(v) => arguments.add(v),
+                    Value::Int(v) => arguments.add(v),
+                    Value::Text(v) => arguments.add(v),
+                    Value::Uuid(v) => arguments.add(v),
+                    Value::Time(v) => arguments.add(v.map($time)),
+                    Value::Unreadable(why) => return Err(Error::new(ErrorKind::Decode, why)),
+                }
+                .map_err(|cause| failed(sqlx::Error::Encode(cause)))?;
+            }
+            Ok(arguments)
+        }
+
         impl Connection for $connection {
             fn dialect(&self) -> Dialect {
                 $dialect
@@ -77,7 +93,7 @@ macro_rules! connection {
 
             fn execute<'c>(&'c mut self, sql: &'c str, values: &'c [Value]) -> BoxFuture<'c, Result<u64>> {
                 Box::pin(async move {
-                    let query = sqlx::query_with(AssertSqlSafe(sql), $bind(values)?);
+                    let query = sqlx::query_with(AssertSqlSafe(sql), bind(values)?);
                     Ok(query.execute(self).await.map_err(failed)?.rows_affected())
                 })
             }
@@ -89,7 +105,7 @@ macro_rules! connection {
                 kinds: &'c [Kind],
             ) -> BoxFuture<'c, Result<Vec<Fetched>>> {
                 Box::pin(async move {
-                    let query = sqlx::query_with(AssertSqlSafe(sql), $bind(values)?);
+                    let query = sqlx::query_with(AssertSqlSafe(sql), bind(values)?);
                     let rows = query.fetch_all(self).await.map_err(failed)?;
                     let read = |row| kinds.iter().enumerate().map(|(at, kind)| $read(row, at, *kind)).collect();
                     Ok(rows.iter().map(read).collect())

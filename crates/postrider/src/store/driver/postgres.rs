@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, Either, select};
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Arguments, AssertSqlSafe, Column, PgConnection, Postgres, Row, TypeInfo, ValueRef};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
@@ -145,23 +145,7 @@ impl Database for PostgresDatabase {
     }
 }
 
-connection!(Postgres, PgConnection, Dialect::Postgres, bind, read);
-
-fn bind(values: &[Value]) -> Result<PgArguments> {
-    let mut arguments = PgArguments::default();
-    for value in values {
-        match value.clone() {
-            Value::Bool(v) => arguments.add(v),
-            Value::Int(v) => arguments.add(v),
-            Value::Text(v) => arguments.add(v),
-            Value::Uuid(v) => arguments.add(v),
-            Value::Time(v) => arguments.add(v.map(to_driver)),
-            Value::Unreadable(why) => return Err(Error::new(ErrorKind::Decode, why)),
-        }
-        .map_err(|cause| failed(sqlx::Error::Encode(cause)))?;
-    }
-    Ok(arguments)
-}
+connection!(Postgres, PgConnection, Dialect::Postgres, to_driver, read);
 
 fn to_driver(at: Timestamp) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)

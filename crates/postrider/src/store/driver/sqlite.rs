@@ -7,8 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
-    SqliteSynchronous,
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{Arguments, AssertSqlSafe, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef};
 use tokio::sync::Semaphore;
@@ -106,23 +105,7 @@ impl Database for SqliteDatabase {
     }
 }
 
-connection!(Sqlite, SqliteConnection, Dialect::Sqlite, bind, read);
-
-fn bind(values: &[Value]) -> Result<SqliteArguments> {
-    let mut arguments = SqliteArguments::default();
-    for value in values {
-        match value.clone() {
-            Value::Bool(v) => arguments.add(v),
-            Value::Int(v) => arguments.add(v),
-            Value::Text(v) => arguments.add(v),
-            Value::Uuid(v) => arguments.add(v),
-            Value::Time(v) => arguments.add(v.map(Timestamp::as_micros)),
-            Value::Unreadable(why) => return Err(Error::new(ErrorKind::Decode, why)),
-        }
-        .map_err(|cause| failed(sqlx::Error::Encode(cause)))?;
-    }
-    Ok(arguments)
-}
+connection!(Sqlite, SqliteConnection, Dialect::Sqlite, Timestamp::as_micros, read);
 
 /// Reads one column; SQLite's columns may hold anything, so what does not fit is told, not fatal.
 fn read(row: &SqliteRow, at: usize, kind: Kind) -> Value {

@@ -97,7 +97,7 @@ impl Statements {
             status_of: of(query::STATUS_OF)?,
             by_id: of(query::BY_ID)?,
             by_key: of(query::BY_KEY)?,
-            list: of(query::LIST)?,
+            list: of(&query::list(dialect))?,
             attempts_of: of(query::ATTEMPTS_OF)?,
             counts: of(query::COUNTS)?,
             insert_head: of(write::INSERT_HEAD)?,

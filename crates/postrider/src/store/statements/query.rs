@@ -2,6 +2,8 @@
 //!
 //! A tenant's sight is bound into every text; null is root's sight of all.
 
+use crate::store::Dialect;
+
 /// Where a row stands. `?1` its id, `?2` the tenant.
 pub(super) const STATUS_OF: &str = "SELECT {status} FROM {table} WHERE {id} = ?1 AND {in_scope(?2)}";
 
@@ -12,13 +14,25 @@ pub(super) const BY_ID: &str = "SELECT {columns} FROM {table} WHERE {id} = ?1 AN
 pub(super) const BY_KEY: &str = "
     SELECT {columns} FROM {table} WHERE {dedupe_key} = ?1 AND {in_scope(?2)} ORDER BY {id}";
 
-/// A page, newest id first. `?1` only ids below this one, `?2` status, `?3` the tenant,
+/// A page, newest first. `?1` only rows before the one with this id, `?2` status, `?3` the tenant,
 /// `?4` channel, `?5` most rows; null does not filter.
-pub(super) const LIST: &str = "
-    SELECT {columns} FROM {table}
-    WHERE {id} < ?1 AND (CAST(?2 AS TEXT) IS NULL OR {status} = ?2) AND {in_scope(?3)}
-        AND (CAST(?4 AS TEXT) IS NULL OR {channel} = ?4)
-    ORDER BY {id} DESC LIMIT ?5";
+///
+/// PostgreSQL goes by id, which the library and the column's default make in the order of time; an
+/// index on the time would cost every claim and settle an entry. SQLite goes by its own row numbers.
+pub(super) fn list(dialect: Dialect) -> String {
+    let (before, newest) = match dialect {
+        Dialect::Postgres => ("{id} < ?1", "{id}"),
+        Dialect::Sqlite => {
+            ("rowid < COALESCE((SELECT rowid FROM {table} WHERE {id} = ?1), 9223372036854775807)", "rowid")
+        }
+    };
+    format!(
+        "SELECT {{columns}} FROM {{table}}
+         WHERE {before} AND (CAST(?2 AS TEXT) IS NULL OR {{status}} = ?2) AND {{in_scope(?3)}}
+             AND (CAST(?4 AS TEXT) IS NULL OR {{channel}} = ?4)
+         ORDER BY {newest} DESC LIMIT ?5"
+    )
+}
 
 /// A row's history, oldest first. `?1` its id.
 pub(super) const ATTEMPTS_OF: &str = "

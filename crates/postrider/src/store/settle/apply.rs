@@ -1,0 +1,151 @@
+//! The calls that settle and renew claimed rows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::batch::{SETTLED, Text, claim_of, needs_history, write_all};
+use super::{Ending, Settled, Settlement};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::transition::{Event, Verdict, verdict};
+use crate::model::{OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
+use crate::store::database::{Extent, write};
+use crate::store::{Claim, Root, Rows, codec};
+
+impl<E: OutboxEntity> Rows<E, Root> {
+    /// Writes how attempts ended, each fenced by its claim; one answer per settlement, in the
+    /// order of their ids.
+    ///
+    /// One transaction for all. If the database refuses the batch for good, each row is settled
+    /// by itself, so that one bad row blocks no other. Source: contract C4.7.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Transient`] if nothing is known to be written: settle all of them again. A
+    /// settlement whose commit was unknown then answers that its claim is lost.
+    ///
+    /// # Cancel safety
+    /// Safe: the writing goes on.
+    pub async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        let mut settlements = settlements.to_vec();
+        settlements.sort_by_key(|settlement| settlement.claim.id);
+        let settlements = Arc::new(settlements);
+        match self.settle_together(Arc::clone(&settlements)).await {
+            Err(error) if !error.is_transient() => {
+                let mut all = Vec::with_capacity(settlements.len());
+                for settlement in settlements.iter() {
+                    match self.settle_together(Arc::new(vec![settlement.clone()])).await {
+                        Ok(settled) => all.extend(settled),
+                        Err(error) => all.push(Settled { claim: settlement.claim, now: Err(error) }),
+                    }
+                }
+                Ok(all)
+            }
+            answer => answer,
+        }
+    }
+
+    async fn settle_together(&self, settlements: Arc<Vec<Settlement>>) -> Result<Vec<Settled>> {
+        let shared = Arc::clone(&self.shared);
+        let one = settlements.windows(2).all(|pair| Text::of(&pair[0].ending) == Text::of(&pair[1].ending));
+        let one_statement = one && !settlements.iter().any(needs_history);
+        let extent = if one_statement { Extent::Statement } else { Extent::Transaction };
+        write(&self.shared.database, &self.shared.clock, extent, move |connection| {
+            let (shared, settlements) = (Arc::clone(&shared), Arc::clone(&settlements));
+            Box::pin(async move { write_all(connection, &shared, &settlements).await })
+        })
+        .await
+    }
+
+    /// Settles one row as SENT.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ClaimLost`] or [`ErrorKind::WrongStatus`]: nothing changed.
+    ///
+    /// # Cancel safety
+    /// Safe: the writing goes on.
+    pub async fn mark_sent(&self, claim: Claim, at: Timestamp) -> Result<()> {
+        let ending = Ending::Sent { provider: None, provider_message_id: None, reason_code: None };
+        self.settle_one(Settlement::new(claim, at, ending), Event::MarkSent).await.map(drop)
+    }
+
+    /// Settles one row as SUPPRESSED, for this reason.
+    ///
+    /// # Errors
+    /// As [`Self::mark_sent`].
+    ///
+    /// # Cancel safety
+    /// Safe: the writing goes on.
+    pub async fn mark_suppressed(&self, claim: Claim, at: Timestamp, reason: &str) -> Result<()> {
+        let ending = Ending::Suppressed { reason: reason.to_owned(), reason_code: "policy".to_owned() };
+        self.settle_one(Settlement::new(claim, at, ending), Event::MarkSuppressed).await.map(drop)
+    }
+
+    /// Records a failure; FAILED and due again at `next`, or DEAD with the last attempt.
+    ///
+    /// # Errors
+    /// As [`Self::mark_sent`].
+    ///
+    /// # Cancel safety
+    /// Safe: the writing goes on.
+    pub async fn record_failure(
+        &self,
+        claim: Claim,
+        at: Timestamp,
+        error: &str,
+        next: Timestamp,
+    ) -> Result<OutboxStatus> {
+        let ending = Ending::Failure { error: error.to_owned(), next, reason_code: None, in_doubt: false };
+        self.settle_one(Settlement::new(claim, at, ending), Event::RecordFailure).await
+    }
+
+    async fn settle_one(&self, settlement: Settlement, event: Event) -> Result<OutboxStatus> {
+        let id = settlement.claim.id;
+        let settled = self.settle(&[settlement]).await?.pop().map_or(Ok(None), |settled| settled.now)?;
+        match settled {
+            Some((status, _)) => Ok(status),
+            None => Err(self.refusal(id, event).await?),
+        }
+    }
+
+    /// Why an event changed nothing.
+    async fn refusal(&self, id: OutboxId, event: Event) -> Result<Error> {
+        let status = self.status_of(id).await?;
+        Ok(match verdict(status, event) {
+            Verdict::Refused => Error::new(ErrorKind::WrongStatus, format!("the row {id} is {status}, not SENDING")),
+            _ => Error::new(ErrorKind::ClaimLost, format!("the claim of row {id} was lost to a newer one")),
+        })
+    }
+
+    /// Keeps these claims until `reclaim_at`; returns those that are lost.
+    ///
+    /// # Errors
+    /// What the database says; the claims may or may not have been kept.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn renew(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Vec<Claim>> {
+        let mut claims = claims.to_vec();
+        claims.sort_by_key(|claim| claim.id);
+        let dialect = self.shared.database.dialect();
+        let rows: Vec<_> = claims
+            .iter()
+            .map(|claim| {
+                serde_json::json!({
+                    "row_id": dialect.json(&claim.id.as_uuid().into()),
+                    "seq": claim.seq,
+                    "at": dialect.json(&now.into()),
+                    "next": dialect.json(&reclaim_at.into()),
+                })
+            })
+            .collect();
+        let batch: Value = codec::json_text(&rows)?.into();
+        let shared = Arc::clone(&self.shared);
+        let kept = write(&self.shared.database, &self.shared.clock, Extent::Statement, move |connection| {
+            let (shared, batch) = (Arc::clone(&shared), batch.clone());
+            Box::pin(async move { connection.fetch(&shared.statements.renew, &[batch], &SETTLED[..2]).await })
+        })
+        .await?;
+        let kept: HashSet<Claim> = kept.into_iter().map(claim_of).collect::<Result<_>>()?;
+        claims.retain(|claim| !kept.contains(claim));
+        Ok(claims)
+    }
+}
