@@ -41,7 +41,11 @@ pub enum ErrorKind {
     /// The database undid the whole transaction (serialization failure, deadlock): the caller
     /// must roll back and repeat **all** of it. Nothing more was sent on the connection.
     TransactionGone,
-    /// The database failed in a way that repeating does not mend.
+    /// Somebody else holds a lock for longer than is waited for; the call may be repeated.
+    Locked,
+    /// The database refused a value (a constraint, its type, its size): this row is to blame.
+    Refused,
+    /// The database failed in a way that says nothing about a row.
     Database,
     /// A stored value cannot be read.
     Decode,
@@ -85,13 +89,19 @@ impl Error {
     /// Includes [`Self::is_transaction_gone`], where the whole transaction is to be repeated.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self.kind, ErrorKind::Transient | ErrorKind::TransactionGone)
+        matches!(self.kind, ErrorKind::Transient | ErrorKind::TransactionGone | ErrorKind::Locked)
     }
 
     /// True if the database has undone the caller's transaction (contract C2.2).
     #[must_use]
     pub fn is_transaction_gone(&self) -> bool {
         self.kind == ErrorKind::TransactionGone
+    }
+
+    /// True if it is this row's own values that were refused, so that others may go on without it.
+    #[must_use]
+    pub fn blames_the_row(&self) -> bool {
+        matches!(self.kind, ErrorKind::Refused | ErrorKind::Invalid | ErrorKind::Decode)
     }
 
     /// True if the row is being delivered at this moment.

@@ -18,6 +18,8 @@ pub const MAX_CONTENT_BYTES: usize = 16 * 1024 * 1024;
 /// Most bytes of a recipient's name, an address, a category and the like.
 const MAX_NAME_BYTES: usize = 2_000;
 const MAX_ATTEMPTS: i32 = 1_000;
+/// Deepest nesting of a document; readers of JSON stop at 128.
+const MAX_DEPTH: usize = 100;
 
 /// The rows of `notification`, in the order of recipients, then channels.
 pub(super) fn rows(
@@ -67,6 +69,11 @@ fn check_request(notification: &Notification) -> Result<()> {
     }
     if notification.channels.is_empty() {
         return refuse("the notification has no channel".into());
+    }
+    for (index, channel) in notification.channels.iter().enumerate() {
+        if notification.channels[..index].contains(channel) {
+            return refuse(format!("the notification names the channel {channel:?} twice"));
+        }
     }
     let rows = notification.recipients.len() * notification.channels.len();
     if rows > 1 && matches!(notification.dedupe, Dedupe::Key(_)) {
@@ -218,7 +225,7 @@ fn check_row(row: &OutboxRow) -> Result<()> {
         refuse_nul(what, text.as_deref().unwrap_or_default())?;
     }
     for (what, document) in [("payload", &row.payload), ("metadata", &row.metadata)] {
-        refuse_nul_in(what, document.as_ref().unwrap_or(&Json::Null))?;
+        check_document(what, document.as_ref().unwrap_or(&Json::Null), MAX_DEPTH)?;
     }
     if row.recipient_address.is_empty() {
         return Err(Error::invalid(format!("the address of the recipient {:?} is empty", row.recipient)));
@@ -233,13 +240,17 @@ fn check_row(row: &OutboxRow) -> Result<()> {
     Ok(())
 }
 
-fn refuse_nul_in(what: &str, document: &Json) -> Result<()> {
+/// What can be stored, and read again: no NUL, and not nested deeper than `depth`.
+fn check_document(what: &str, document: &Json, depth: usize) -> Result<()> {
+    let Some(deeper) = depth.checked_sub(1) else {
+        return Err(Error::invalid(format!("the {what} is nested more than {MAX_DEPTH} levels deep")));
+    };
     match document {
         Json::String(text) => refuse_nul(what, text),
-        Json::Array(items) => items.iter().try_for_each(|item| refuse_nul_in(what, item)),
+        Json::Array(items) => items.iter().try_for_each(|item| check_document(what, item, deeper)),
         Json::Object(fields) => fields.iter().try_for_each(|(name, item)| {
             refuse_nul(what, name)?;
-            refuse_nul_in(what, item)
+            check_document(what, item, deeper)
         }),
         Json::Null | Json::Bool(_) | Json::Number(_) => Ok(()),
     }

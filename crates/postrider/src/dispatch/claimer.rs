@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::Shared;
 use super::deliver::deliver;
-use super::settler::Job;
+use super::settler::{Job, renew};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::clock::within;
 use crate::model::{OutboxEntity, Timestamp};
@@ -27,6 +27,8 @@ const FLOOR_LAG: Duration = Duration::from_secs(60);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How often rows are looked for that lost their worker again and again.
 const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
+/// The longest that this node waits to be empty for one of them, and that it then leaves it alone.
+const ALONE_MAX: Duration = Duration::from_secs(20);
 /// How often the clock is compared with the database's; while they are apart, more often.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 const CLOCK_AGAIN: Duration = Duration::from_secs(2);
@@ -44,7 +46,7 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>, endings: mpsc::Sen
         next_clock: Duration::ZERO,
         clock_is_off: false,
         floor: Timestamp::MIN,
-        seen: Timestamp::MIN,
+        seen: None,
         polled_last: false,
         failures: 0,
         shared: Arc::clone(shared),
@@ -65,8 +67,8 @@ struct Claimer<E> {
     clock_is_off: bool,
     /// No row due before this is looked at, but for sweeps.
     floor: Timestamp,
-    /// The wall time of the latest poll, to notice a clock that steps back.
-    seen: Timestamp,
+    /// Wall time and monotonic reading of the latest poll, to notice a clock that steps.
+    seen: Option<(Timestamp, Duration)>,
     polled_last: bool,
     failures: u32,
 }
@@ -115,16 +117,23 @@ impl<E: OutboxEntity> Claimer<E> {
             }
             return Ok(Turn::Waited);
         }
-        let free = self.slots.available_permits().min(self.shared.config.batch);
+        // Endings that could not be written in time come first: their rows must not be sent again.
+        if self.shared.flights.are_overdue(self.shared.clock.monotonic()) {
+            tokio::select! {
+                () = self.shared.stopping.cancelled() => {}
+                () = self.shared.clock.sleep(self.shared.config.poll_min) => {}
+            }
+            return Ok(Turn::Waited);
+        }
         let poll_is_due = self.shared.clock.monotonic() >= self.next_poll;
         // Both have their turn, however busy the other is.
         if poll_is_due && !self.polled_last {
             self.polled_last = true;
-            self.poll(free).await?;
+            self.poll().await?;
             return Ok(Turn::Claimed);
         }
         self.polled_last = false;
-        let handed_over = self.shared.signal.take(free);
+        let handed_over = self.shared.signal.take(self.free());
         if !handed_over.is_empty() {
             let lease = self.lease();
             let claimed =
@@ -171,17 +180,23 @@ impl<E: OutboxEntity> Claimer<E> {
         }
     }
 
-    async fn poll(&mut self, free: usize) -> Result<()> {
+    /// How many rows can be delivered at once now, in one claim.
+    fn free(&self) -> usize {
+        self.slots.available_permits().min(self.shared.config.batch)
+    }
+
+    async fn poll(&mut self) -> Result<()> {
         let started = self.shared.clock.monotonic();
         if started >= self.next_suspects {
             self.next_suspects = started + SUSPECTS_EVERY;
             self.look_after_lost().await?;
         }
-        let lease = self.lease();
-        if lease.now < self.seen {
-            self.floor = Timestamp::MIN;
+        self.notice_steps().await?;
+        let free = self.free();
+        if free == 0 || self.shared.stopping.is_cancelled() {
+            return Ok(());
         }
-        self.seen = lease.now;
+        let lease = self.lease();
         let sweep = started >= self.next_sweep;
         let order = ClaimOrder {
             now: lease.now,
@@ -202,6 +217,23 @@ impl<E: OutboxEntity> Claimer<E> {
         self.schedule(found, free).await
     }
 
+    /// A wall clock that steps forward makes one's own claims look stale: they are renewed by the new
+    /// time before anything is claimed. One that steps back lowers the floor.
+    async fn notice_steps(&mut self) -> Result<()> {
+        let (wall, reading) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        if let Some((wall_before, reading_before)) = self.seen {
+            let passed = reading.saturating_sub(reading_before);
+            if wall.since(wall_before) > passed + self.shared.config.claim_timeout / 4 {
+                renew(&self.shared).await?;
+            }
+            if wall < wall_before {
+                self.floor = Timestamp::MIN;
+            }
+        }
+        self.seen = Some((wall, reading));
+        Ok(())
+    }
+
     /// When to look again: at once after a full claim, often after some, then ever more seldom,
     /// but never past the next due time.
     async fn schedule(&mut self, found: usize, free: usize) -> Result<()> {
@@ -214,7 +246,7 @@ impl<E: OutboxEntity> Claimer<E> {
         self.interval = if often { config.poll_min } else { (self.interval * 2).min(config.poll_max) };
         let mut pause = self.interval.mul_f64(jitter(self.shared.clock.monotonic()));
         if self.interval > config.poll_min
-            && let Some(next_due) = self.shared.rows.next_due().await?
+            && let Some(next_due) = self.shared.rows.next_due(self.floor).await?
         {
             pause = pause.min(next_due.since(self.shared.clock.now()).max(config.poll_min));
         }
@@ -222,7 +254,10 @@ impl<E: OutboxEntity> Claimer<E> {
         Ok(())
     }
 
-    /// Rows that lost their worker twice are tried alone, once; after that they are given up.
+    /// Rows that lost their worker again and again are tried alone, once; after that they are given up.
+    ///
+    /// Alone means that nothing else is under way here, so that no other row can be blamed for a
+    /// crash. It is waited for only so long; a busy node tries again later.
     async fn look_after_lost(&mut self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let buried = shared.rows.bury_lost(shared.clock.now()).await?;
@@ -230,31 +265,38 @@ impl<E: OutboxEntity> Claimer<E> {
             shared.counters.dead(buried);
             warn!(rows = buried, "rows were given up: each lost its worker again and again");
         }
+        if !shared.rows.has_suspect(shared.clock.now()).await? {
+            return Ok(());
+        }
+        let patience = (shared.config.claim_timeout / 3).min(ALONE_MAX);
+        // The others have their time in between, however many such rows there are.
+        self.next_suspects = shared.clock.monotonic() + 2 * patience;
+        let empty = within(&*shared.clock, patience, shared.flights.all_landed());
+        tokio::select! {
+            () = shared.stopping.cancelled() => return Ok(()),
+            empty = empty => if empty.is_none() { return Ok(()) },
+        }
         let lease = self.lease();
         let Some(suspect) = shared.rows.claim_suspect(lease.now, lease.reclaim_at, &shared.config.node).await? else {
             return Ok(());
         };
         warn!(id = %suspect.claim.id, "a row lost its worker three times in a row; it is tried alone");
-        let timeout = shared.config.claim_timeout;
-        within(&*shared.clock, timeout / 3, shared.flights.all_landed()).await;
-        let alone = self.send_off(vec![suspect], lease.until);
-        for delivery in alone {
-            within(&*shared.clock, timeout, delivery).await;
+        self.send_off(vec![suspect], lease.until);
+        tokio::select! {
+            () = shared.stopping.cancelled() => {}
+            _ = within(&*shared.clock, patience, shared.flights.all_landed()) => {}
         }
         Ok(())
     }
 
-    fn send_off(&self, claimed: Vec<Claimed<E>>, lease_until: Duration) -> Vec<JoinHandle<()>> {
+    fn send_off(&self, claimed: Vec<Claimed<E>>, lease_until: Duration) {
         self.shared.counters.claimed(claimed.len());
-        claimed
-            .into_iter()
-            .filter_map(|claimed| {
-                let slot = Arc::clone(&self.slots).try_acquire_owned().ok()?;
-                let flight = self.shared.flights.depart(claimed.claim, lease_until);
-                let (shared, endings) = (Arc::clone(&self.shared), self.endings.clone());
-                Some(tokio::spawn(deliver(shared, claimed, flight, endings, slot)))
-            })
-            .collect()
+        for claimed in claimed {
+            // A claimed row is always looked after, slot or not.
+            let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
+            let flight = self.shared.flights.depart(claimed.claim, lease_until);
+            tokio::spawn(deliver(Arc::clone(&self.shared), claimed, flight, self.endings.clone(), slot));
+        }
     }
 
     /// The lease of a claim that is asked for now: its timer starts before the claim does.

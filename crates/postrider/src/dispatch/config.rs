@@ -57,11 +57,18 @@ impl DispatchConfig {
         if self.batch == 0 || self.batch > 10_000 {
             return refuse("batch must be between 1 and 10,000");
         }
-        if self.claim_timeout < Duration::from_secs(1) {
-            return refuse("claim_timeout must be at least 1 s");
+        let day = Duration::from_secs(24 * 3600);
+        if self.claim_timeout < Duration::from_secs(1) || self.claim_timeout > day {
+            return refuse("claim_timeout must be between 1 s and a day");
         }
-        if self.poll_min < Duration::from_millis(1) || self.poll_max < self.poll_min {
-            return refuse("poll_min must be at least 1 ms, and poll_max no less than it");
+        if self.grace > day {
+            return refuse("grace must be at most a day");
+        }
+        if self.poll_min < Duration::from_millis(1) || self.poll_max < self.poll_min || self.poll_max > day {
+            return refuse("poll_min must be at least 1 ms, and poll_max no less than it and at most a day");
+        }
+        if self.settle_window > Duration::from_secs(1) {
+            return refuse("settle_window must be at most 1 s");
         }
         Ok(())
     }

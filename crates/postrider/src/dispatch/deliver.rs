@@ -4,11 +4,13 @@
 //! claim is lost, its time is over or the node stops, but never past its point of no return
 //! without being noted as in doubt.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
 use super::Shared;
@@ -29,13 +31,19 @@ pub(super) async fn deliver<E: OutboxEntity>(
     claimed: Claimed<E>,
     flight: Flight,
     endings: mpsc::Sender<Job>,
-    _slot: OwnedSemaphorePermit,
+    _slot: Option<OwnedSemaphorePermit>,
 ) {
     let claim = claimed.claim;
     let started_at = shared.clock.now();
     let losses = claimed.entity.as_ref().map_or(0, |entity| entity.row().state.lost_claims);
     let written = match claimed.entity {
-        Ok(entity) => attempt(&shared, Arc::new(entity), &flight).await,
+        Ok(_) if shared.stopping.is_cancelled() => Some(released()),
+        Ok(entity) => {
+            let entity = Arc::new(entity);
+            // The channel's own task is watched; this is for what it says of itself.
+            let attempt = AssertUnwindSafe(attempt(&shared, &entity, &flight)).catch_unwind();
+            attempt.await.unwrap_or_else(|_| Some(panicked_outside(entity.row(), &*shared.clock)))
+        }
         Err(error) => Some(unreadable(claim.id, &error, &*shared.clock)),
     };
     let Some(Written { ending, ledger, blame }) = written else {
@@ -54,7 +62,7 @@ pub(super) async fn deliver<E: OutboxEntity>(
 }
 
 /// What to write for the row; `None` if the claim is lost and nothing is.
-async fn attempt<E: OutboxEntity>(shared: &Shared<E>, entity: Arc<E>, flight: &Flight) -> Option<Written> {
+async fn attempt<E: OutboxEntity>(shared: &Shared<E>, entity: &Arc<E>, flight: &Flight) -> Option<Written> {
     let row = entity.row();
     let now = shared.clock.now();
     let Some(channel) = shared.channels.get(&row.channel) else {
@@ -70,11 +78,10 @@ async fn attempt<E: OutboxEntity>(shared: &Shared<E>, entity: Arc<E>, flight: &F
         debug!(id = %row.id, "given back: too little of the claim was left to begin");
         return Some(released());
     }
-    match watch(shared, &entity, channel, flight).await {
-        Watched::Ended(outcome) => {
-            let now = shared.clock.now();
-            Some(ending::of(entity.row(), outcome, &channel.retry_policy(), channel.in_doubt_policy(), now))
-        }
+    // Asked before anything is sent: should the channel panic here, nothing is out yet.
+    let (retry, in_doubt, deadline) = (channel.retry_policy(), channel.in_doubt_policy(), channel.deadline());
+    match watch(shared, entity, channel, flight, deadline).await {
+        Watched::Ended(outcome) => Some(ending::of(entity.row(), outcome, &retry, in_doubt, shared.clock.now())),
         Watched::GivenBack => Some(released()),
         Watched::Lost => None,
     }
@@ -100,10 +107,10 @@ async fn watch<E: OutboxEntity>(
     entity: &Arc<E>,
     channel: &Arc<dyn Channel>,
     flight: &Flight,
+    deadline: Duration,
 ) -> Watched {
     let point = Arc::new(PointOfNoReturn::new());
     let mut task = run(Arc::clone(channel), Arc::clone(entity), Arc::clone(&shared.clock), Arc::clone(&point));
-    let deadline = channel.deadline();
     let mut over = shared.clock.sleep(deadline);
     let mut claim_gone = false;
     loop {
@@ -134,7 +141,7 @@ async fn watch<E: OutboxEntity>(
 }
 
 /// Cut before its point of no return: the peer has not got the message.
-async fn cut_before(cut: Cut, task: &mut JoinHandle<Outcome>, deadline: Duration) -> Watched {
+async fn cut_before(cut: Cut, task: &mut AbortOnDropHandle<Outcome>, deadline: Duration) -> Watched {
     task.abort();
     if let Ok(outcome) = task.await {
         // It ended at the same moment; what it says is true.
@@ -166,8 +173,11 @@ fn run<E: OutboxEntity>(
     entity: Arc<E>,
     clock: Arc<dyn Clock>,
     point: Arc<PointOfNoReturn>,
-) -> JoinHandle<Outcome> {
-    tokio::spawn(async move { channel.deliver(Delivery::new(entity.view(), &*clock, &point)).await })
+) -> AbortOnDropHandle<Outcome> {
+    // Whatever becomes of the watcher, no delivery goes on unwatched.
+    AbortOnDropHandle::new(tokio::spawn(
+        async move { channel.deliver(Delivery::new(entity.view(), &*clock, &point)).await },
+    ))
 }
 
 async fn lease_out(flight: &Flight, clock: &dyn Clock) {
@@ -197,6 +207,11 @@ fn panicked(point: &PointOfNoReturn, stopped: &tokio::task::JoinError) -> Outcom
 
 fn released() -> Written {
     Written { ending: Ending::Released, ledger: None, blame: None }
+}
+
+fn panicked_outside(row: &OutboxRow, clock: &dyn Clock) -> Written {
+    let error = "the channel panicked outside of a delivery".to_owned();
+    own_failure(row, error, Blame::Configuration, &RetryPolicy::default(), clock)
 }
 
 /// A failure of our own doing: it counts, so that the row cannot go round for ever.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::Claim;
+use crate::store::{Claim, Renewed};
 
 /// One claimed row under way; it lands when this is dropped, however its delivery ended.
 #[derive(Debug)]
@@ -72,17 +72,22 @@ impl Flights {
         self.lock().keys().copied().collect()
     }
 
-    /// These claims were renewed until `lease_until`, but for the `lost` ones.
-    pub(super) fn renewed(&self, asked: &[Claim], lost: &[Claim], lease_until: Duration) {
+    /// What a renewal came to; the kept claims last until `lease_until`.
+    pub(super) fn renewed(&self, renewed: &Renewed, lease_until: Duration) {
         let flights = self.lock();
-        for claim in asked {
-            let Some(known) = flights.get(claim) else { continue };
-            if lost.contains(claim) {
-                known.lost.cancel();
-            } else {
-                known.lease_until.fetch_max(micros(lease_until), Ordering::SeqCst);
-            }
+        for known in renewed.kept.iter().filter_map(|claim| flights.get(claim)) {
+            known.lease_until.fetch_max(micros(lease_until), Ordering::SeqCst);
         }
+        for known in renewed.lost.iter().filter_map(|claim| flights.get(claim)) {
+            known.lost.cancel();
+        }
+    }
+
+    /// True if a claim has run out at `now` and nobody is known to have taken it over: its ending
+    /// may wait to be written, and this node must not claim the row anew before that.
+    pub(super) fn are_overdue(&self, now: Duration) -> bool {
+        let out = |known: &Arc<Known>| known.lease_until.load(Ordering::SeqCst) <= micros(now);
+        self.lock().values().any(|known| !known.lost.is_cancelled() && out(known))
     }
 
     /// Completes once nothing is under way.

@@ -24,7 +24,10 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> JoinHandle<()> 
         let mut failures = 0_u32;
         loop {
             let since = shared.clock.monotonic();
-            let heard = shared.repository.database().listen(&*shared.clock, shared.signal.wake()).await;
+            let heard = tokio::select! {
+                () = shared.stopping.cancelled() => return,
+                heard = shared.repository.database().listen(&*shared.clock, shared.signal.wake()) => heard,
+            };
             if matches!(heard, Ok(Heard::Unsupported)) {
                 return;
             }
@@ -39,7 +42,10 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> JoinHandle<()> 
             }
             let pause = (Duration::from_millis(250) * 2_u32.pow(failures.min(10))).min(BACK_OFF_MAX);
             failures = failures.saturating_add(1);
-            shared.clock.sleep(pause).await;
+            tokio::select! {
+                () = shared.stopping.cancelled() => return,
+                () = shared.clock.sleep(pause) => {}
+            }
         }
     })
 }

@@ -26,6 +26,7 @@ pub use config::DispatchConfig;
 
 use crate::channel::ChannelRegistry;
 use crate::error::Result;
+use crate::model::clock::within;
 use crate::model::{Clock, OutboxEntity, OutboxId};
 use crate::observe::Counters;
 use crate::signal::Signal;
@@ -110,19 +111,19 @@ impl<E: OutboxEntity> Dispatcher<E> {
     ///
     /// # Cancel safety
     /// Dropping it leaves the tasks to end by themselves, without the grace period's end.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
         self.shared.stopping.cancel();
-        self.shared.signal.wake().notify_one();
-        let grace = self.shared.config.grace;
-        let _ = self.claimer.await;
         let clock = Arc::clone(&self.shared.clock);
-        if crate::model::clock::within(&*clock, grace, self.shared.flights.all_landed()).await.is_none() {
+        let quiet = async {
+            let _ = (&mut self.claimer).await;
+            self.shared.flights.all_landed().await;
+        };
+        if within(&*clock, self.shared.config.grace, quiet).await.is_none() {
             self.shared.cutting.cancel();
         }
-        let _ = self.settler.await;
-        // Neither holds anything: one listens, the other sends a short cut.
-        for task in [self.listener, self.notifier] {
-            task.abort();
+        // What was claimed while the grace period ran out is given back: it is not begun any more.
+        let tasks = [self.claimer, self.settler, self.listener, self.notifier];
+        for task in tasks.into_iter().filter(|task| !task.is_finished()) {
             let _ = task.await;
         }
     }

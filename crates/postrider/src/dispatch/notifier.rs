@@ -11,10 +11,14 @@ use tracing::debug;
 
 use super::Shared;
 use crate::model::OutboxEntity;
+use crate::model::clock::within;
 
 /// How long handed-over rows may wait for a slot here before others are told, and the shortest
 /// time between two notifications.
 const MOMENT: Duration = Duration::from_millis(20);
+
+/// How long a notification may take.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// Starts the task; it ends when the dispatcher stops.
 pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> JoinHandle<()> {
@@ -25,13 +29,20 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> JoinHandle<()> 
                 () = shared.stopping.cancelled() => return,
                 () = shared.signal.rows_came() => {}
             }
-            shared.clock.sleep(MOMENT).await;
+            tokio::select! {
+                () = shared.stopping.cancelled() => return,
+                () = shared.clock.sleep(MOMENT) => {}
+            }
             if !shared.signal.has_waiting() {
                 continue;
             }
-            if let Err(error) = shared.repository.database().notify_others().await {
+            let told = tokio::select! {
+                () = shared.stopping.cancelled() => return,
+                told = within(&*shared.clock, LIMIT, shared.repository.database().notify_others()) => told,
+            };
+            if !matches!(told, Some(Ok(()))) {
                 // Only a short cut was missed: the others poll.
-                debug!(%error, "other nodes could not be notified");
+                debug!("other nodes could not be notified");
             }
         }
     })

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 
 use super::Shared;
 use super::flight::Flight;
+use crate::error::{Error, Result};
 use crate::model::{OutboxEntity, OutboxStatus};
 use crate::store::{Ending, Settlement};
 
@@ -109,46 +110,35 @@ impl<E: OutboxEntity> Settler<E> {
     }
 
     async fn renew(&mut self) {
-        let timeout = self.shared.config.claim_timeout;
-        let asked_at = self.shared.clock.monotonic();
-        self.next_renewal = asked_at + timeout / 3;
-        let claims = self.shared.flights.claims();
-        if claims.is_empty() {
-            return;
-        }
-        let now = self.shared.clock.now();
-        match self.shared.rows.renew(&claims, now, now.plus(timeout)).await {
-            Ok(lost) => self.shared.flights.renewed(&claims, &lost, asked_at + timeout),
-            Err(error) => {
-                warn!(%error, claims = claims.len(), "the claims could not be renewed; tried again soon");
-                self.next_renewal = asked_at + timeout / 12;
-            }
+        let (now, timeout) = (self.shared.clock.monotonic(), self.shared.config.claim_timeout);
+        self.next_renewal = now + timeout / 3;
+        if let Err(error) = renew(&self.shared).await {
+            warn!(%error, "the claims could not be renewed; tried again soon");
+            self.next_renewal = now + timeout / 12;
         }
     }
 
-    /// True if the database answered.
+    /// True if everything that was asked for is written or known to be lost.
     async fn settle(&mut self) -> bool {
         let batch: Vec<_> = self.pending.iter().take(BATCH).map(|job| job.settlement.clone()).collect();
         let settled = match self.shared.rows.settle(&batch).await {
             Ok(settled) => settled,
             Err(error) => {
-                if self.failures == 0 {
-                    warn!(%error, rows = batch.len(), "endings could not be written; tried again until they are");
-                }
+                self.say_failed(&error, batch.len());
                 return false;
             }
         };
-        if self.failures > 0 {
-            info!("endings are written again");
-            self.failures = 0;
-        }
+        let mut put_off = None;
         for settled in settled {
-            let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else {
-                continue;
-            };
+            let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else { continue };
             let mut job = self.pending.swap_remove(at);
             match settled.now {
                 Ok(now) => self.confirm(job, now),
+                Err(error) if !error.blames_the_row() => {
+                    // Somebody holds the row, or the database went away in between: not its fault.
+                    self.pending.push(job);
+                    put_off = Some(error);
+                }
                 Err(error) if !job.bare => {
                     warn!(id = %settled.claim.id, %error, "an ending was refused; written without the peer's words");
                     strip(&mut job.settlement);
@@ -161,7 +151,21 @@ impl<E: OutboxEntity> Settler<E> {
                 }
             }
         }
+        if let Some(error) = put_off {
+            self.say_failed(&error, 1);
+            return false;
+        }
+        if self.failures > 0 {
+            info!("endings are written again");
+            self.failures = 0;
+        }
         true
+    }
+
+    fn say_failed(&self, error: &Error, rows: usize) {
+        if self.failures == 0 {
+            warn!(%error, rows, "endings could not be written; tried again until they are");
+        }
     }
 
     fn confirm(&self, job: Job, now: Option<(OutboxStatus, i32)>) {
@@ -211,6 +215,19 @@ impl<E: OutboxEntity> Settler<E> {
     }
 }
 
+/// Keeps the claims of all rows under way for another claim timeout.
+pub(super) async fn renew<E: OutboxEntity>(shared: &Shared<E>) -> Result<()> {
+    let timeout = shared.config.claim_timeout;
+    let claims = shared.flights.claims();
+    if claims.is_empty() {
+        return Ok(());
+    }
+    let (asked, now) = (shared.clock.monotonic(), shared.clock.now());
+    let renewed = shared.rows.renew(&claims, now, now.plus(timeout)).await?;
+    shared.flights.renewed(&renewed, asked + timeout);
+    Ok(())
+}
+
 /// The row is no longer under way, and its slot becomes free.
 fn finish(job: Job) {
     drop(job.flight);
@@ -233,7 +250,9 @@ fn kind(ending: &Ending) -> &'static str {
 /// Takes out everything that came from outside.
 fn strip(settlement: &mut Settlement) {
     const NOTE: &str = "the peer's words could not be stored";
-    settlement.ledger = None;
+    if let Some(ledger) = &mut settlement.ledger {
+        ledger.forget_replies();
+    }
     match &mut settlement.ending {
         Ending::Sent { provider, provider_message_id, .. } => (*provider, *provider_message_id) = (None, None),
         Ending::Failure { error, .. } | Ending::Dead { error, .. } | Ending::Deferred { error, .. } => {

@@ -20,7 +20,10 @@ pub struct OwnColumn {
 }
 
 /// Whether an entity's rows belong to tenants: a property of the entity. Source: contract C6.3.
-pub trait Tenancy: Debug + Send + Sync + 'static {}
+pub trait Tenancy: Debug + Send + Sync + 'static {
+    /// Whether the table has a tenant column.
+    const BY_TENANT: bool;
+}
 
 /// The entity has a tenant column; a caller must choose one tenant's rows, or root's sight of all.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +33,13 @@ pub struct ByTenant;
 #[derive(Debug, Clone, Copy)]
 pub struct Ownership;
 
-impl Tenancy for ByTenant {}
-impl Tenancy for Ownership {}
+impl Tenancy for ByTenant {
+    const BY_TENANT: bool = true;
+}
+
+impl Tenancy for Ownership {
+    const BY_TENANT: bool = false;
+}
 
 /// A struct of the application that embeds an [`OutboxRow`] and knows its table.
 pub trait OutboxEntity: Clone + Debug + Send + Sync + 'static {

@@ -88,6 +88,13 @@ impl Ledger {
         self.0.retain(|entry| matches!(entry.state, AddressState::Accepted | AddressState::Blocked));
     }
 
+    /// Takes the peer's words out; who stands how stays.
+    pub(crate) fn forget_replies(&mut self) {
+        for entry in &mut self.0 {
+            entry.reply = None;
+        }
+    }
+
     /// When the To address was accepted, if it was.
     #[must_use]
     pub fn to_accepted_at(&self) -> Option<Timestamp> {

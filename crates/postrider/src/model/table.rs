@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::column;
+use super::{OwnColumn, column};
 use crate::error::{Error, ErrorKind, Result};
 
 /// An application's outbox table: schema, name, tenant column and renamed columns.
@@ -77,6 +77,17 @@ impl TableDef {
         Ok(self)
     }
 
+    /// Checks the names of the application's own columns against all others.
+    pub(crate) fn check_own(&self, own: &[OwnColumn]) -> Result<()> {
+        for (index, column) in own.iter().enumerate() {
+            identifier("column", column.name)?;
+            if self.takes(column.name) || own[..index].iter().any(|before| before.name == column.name) {
+                return Err(refused("column", column.name, "is the name of another column"));
+            }
+        }
+        Ok(())
+    }
+
     fn takes(&self, name: &str) -> bool {
         self.tenant.as_deref() == Some(name) || column::ALL.iter().any(|column| self.column(*column) == name)
     }
@@ -118,10 +129,16 @@ impl TableDef {
     }
 }
 
+/// How the names inside the statements begin; a column that began so could be taken for one.
+pub(crate) const RESERVED: &str = "pr_";
+
 fn identifier(what: &str, name: &str) -> Result<()> {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if name.is_empty() || name.len() > 63 || !plain || name.as_bytes()[0].is_ascii_digit() {
         return Err(refused(what, name, "must be 1 to 63 ASCII letters, digits or '_', not beginning with a digit"));
+    }
+    if name.starts_with(RESERVED) {
+        return Err(refused(what, name, "begins with \"pr_\", which the statements keep for themselves"));
     }
     Ok(())
 }
@@ -136,7 +153,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_plain_identifiers_are_refused() {
-        for bad in ["", "1st", "a b", "a\"b", "a;drop", "ä", &"x".repeat(48)] {
+        for bad in ["", "pr_row_id", "1st", "a b", "a\"b", "a;drop", "ä", &"x".repeat(48)] {
             assert_eq!(TableDef::new(bad).unwrap_err().kind(), ErrorKind::Configuration, "{bad:?}");
         }
         assert!(TableDef::new("x".repeat(47)).is_ok());

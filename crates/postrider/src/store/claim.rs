@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::database::{Extent, write};
-use super::history::{self, HistoryEvent, HistoryLine};
+use super::history;
 use super::{Root, Rows, codec};
 use crate::error::Result;
 use crate::model::{Kind, OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
@@ -78,7 +78,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
         reclaim_at: Timestamp,
         node: &str,
     ) -> Result<Vec<Claimed<E>>> {
-        let values = vec![self.ids_batch(ids), now.into(), reclaim_at.into(), node.into()];
+        let values = vec![now.into(), reclaim_at.into(), node.into(), self.ids_batch(ids)];
         let text = Arc::clone(&self.shared.statements.claim_ids);
         self.take(text, values).await
     }
@@ -103,6 +103,18 @@ impl<E: OutboxEntity> Rows<E, Root> {
         self.take(text, values).await
     }
 
+    /// Whether a row waits to be tried alone.
+    ///
+    /// # Errors
+    /// What the database says.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn has_suspect(&self, now: Timestamp) -> Result<bool> {
+        let found = self.fetch(&self.shared.statements.has_suspect, vec![now.into()], vec![Kind::Uuid]).await?;
+        Ok(!found.is_empty())
+    }
+
     /// Claims one row that lost its worker twice, to be tried alone. Source: contract C4.6.
     ///
     /// # Errors
@@ -124,9 +136,14 @@ impl<E: OutboxEntity> Rows<E, Root> {
         .await?;
         let mut claimed = Vec::with_capacity(fetched.len());
         for values in fetched {
-            let (id, seq) = codec::identity(&values)?;
-            let entity = codec::decode::<E>(values, self.shared.by_tenant);
-            claimed.push(Claimed { claim: Claim { id, seq }, entity });
+            match codec::identity(&values) {
+                Ok((id, seq)) => {
+                    let entity = codec::decode::<E>(values, self.shared.by_tenant);
+                    claimed.push(Claimed { claim: Claim { id, seq }, entity });
+                }
+                // Nothing can be written to it either; the others go on.
+                Err(error) => tracing::error!(%error, "a row cannot be told from others; mend its id by hand"),
+            }
         }
         claimed.sort_by_key(|claimed| {
             let row = claimed.entity.as_ref().ok().map(OutboxEntity::row);
@@ -150,15 +167,14 @@ impl<E: OutboxEntity> Rows<E, Root> {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
                 let values = [now.into(), ERROR.into()];
-                let kinds = [Kind::Uuid, Kind::Int, Kind::Text, Kind::Text];
+                let kinds = [Kind::Uuid, Kind::Int, Kind::Text, Kind::Text, Kind::Int];
                 let buried = connection.fetch(&shared.statements.bury_lost, &values, &kinds).await?;
-                let mut lines = Vec::with_capacity(buried.len());
+                let mut lines = Vec::with_capacity(4 * buried.len());
                 for values in &buried {
-                    let (id, seq, status, node) = history::buried(values)?;
-                    let mut line = HistoryLine::new(Claim { id, seq }, HistoryEvent::Lost, now, status);
-                    line.node = node;
-                    line.error = Some(ERROR.to_owned());
-                    lines.push(line);
+                    match history::buried(values, now, ERROR) {
+                        Ok(told) => lines.extend(told),
+                        Err(error) => tracing::error!(%error, "a row that was given up cannot be told from others"),
+                    }
                 }
                 history::write(connection, &shared, &lines).await?;
                 Ok(buried.len())
@@ -185,15 +201,16 @@ impl<E: OutboxEntity> Rows<E, Root> {
         self.fetch_readable(text, vec![now.into(), codec::json_text(&names)?.into(), limit.into()]).await
     }
 
-    /// When the next row falls due (the past, if one is due already); `None` if no row waits.
+    /// When the next row falls due, of those not before `floor` (the past, if one is due already);
+    /// `None` if no row waits.
     ///
     /// # Errors
     /// What the database says.
     ///
     /// # Cancel safety
     /// Safe.
-    pub async fn next_due(&self) -> Result<Option<Timestamp>> {
-        let found = self.fetch(&self.shared.statements.next_due, Vec::new(), vec![Kind::Time]).await?;
+    pub async fn next_due(&self, floor: Timestamp) -> Result<Option<Timestamp>> {
+        let found = self.fetch(&self.shared.statements.next_due, vec![floor.into()], vec![Kind::Time]).await?;
         found.into_iter().flatten().next().map_or(Ok(None), Option::try_from)
     }
 }

@@ -9,8 +9,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::Database;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::clock::within;
 use crate::model::{Clock, Timestamp};
+
+/// How long the database may take to tell its time.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// How far `clock` is behind the database's, in microseconds (negative: ahead); zero where the
 /// database has no clock of its own.
@@ -24,7 +28,9 @@ use crate::model::{Clock, Timestamp};
 /// Safe.
 pub async fn offset(database: &dyn Database, clock: &dyn Clock) -> Result<i64> {
     let (asked_at, asked) = (clock.now(), clock.monotonic());
-    let Some(server) = database.now().await? else { return Ok(0) };
+    let answer = within(clock, LIMIT, database.now()).await;
+    let late = || Error::new(ErrorKind::Transient, "the database did not tell its time within 5 s");
+    let Some(server) = answer.ok_or_else(late)?? else { return Ok(0) };
     let half = (clock.monotonic() - asked) / 2;
     Ok(server.as_micros() - asked_at.plus(half).as_micros())
 }

@@ -3,6 +3,8 @@
 //! What cannot be read is told per row, with the row's id and token, so that one bad row is
 //! settled as a failure and stops no batch (case C29).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -97,7 +99,9 @@ pub(super) fn decode<E: OutboxEntity>(values: Vec<Value>, by_tenant: bool) -> Re
     } else {
         TenantId::ROOT
     };
-    E::assemble(row, tenant, own)
+    // The application's own code: its panic must not take the other rows of a claim with it.
+    catch_unwind(AssertUnwindSafe(|| E::assemble(row, tenant, own)))
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Decode, "the entity panicked when it was put together")))
 }
 
 fn decode_row(values: Vec<Value>) -> Result<OutboxRow> {

@@ -123,7 +123,12 @@ where
                 let (answer, undone) =
                     if alone { statement(&*database, &work).await } else { transaction(&*database, &work).await };
                 match answer {
-                    Err(error) if undone && error.is_transient() && tries < TRIES => tries += 1,
+                    // A lock has been waited for already: whoever asked may have something better to do.
+                    Err(error)
+                        if undone && error.is_transient() && error.kind() != ErrorKind::Locked && tries < TRIES =>
+                    {
+                        tries += 1
+                    }
                     answer => return answer,
                 }
                 clock.sleep(Duration::from_millis(10) * 2_u32.pow(tries)).await;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::statements::ATTEMPT_BATCH;
+use super::statements::{ATTEMPT_BATCH, batch_row};
 use super::{Claim, Connection, Dialect, Shared, codec};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Kind, OutboxId, OutboxStatus, Timestamp, Value};
@@ -167,27 +167,34 @@ pub(super) async fn write(connection: &mut dyn Connection, shared: &Shared, line
     let dialect: Dialect = connection.dialect();
     let rows: Vec<_> = lines
         .iter()
-        .map(|line| {
-            let values = line.values(OutboxId::new(&*shared.clock));
-            let named =
-                ATTEMPT_BATCH.iter().zip(&values).map(|((name, _), value)| ((*name).to_owned(), dialect.json(value)));
-            serde_json::Value::Object(named.collect())
-        })
+        .map(|line| batch_row(dialect, ATTEMPT_BATCH, &line.values(OutboxId::new(&*shared.clock))))
         .collect();
     connection.execute(&shared.statements.insert_attempts, &[codec::json_text(&rows)?.into()]).await?;
     Ok(())
 }
 
-/// Reads what `bury_lost` returned.
-pub(super) fn buried(values: &[Value]) -> Result<(OutboxId, i64, OutboxStatus, Option<String>)> {
-    let [id, seq, status, node] = values else {
+/// The lines of a row that `bury_lost` gave up: each lost claim, the last one with the error.
+pub(super) fn buried(values: &[Value], at: Timestamp, error: &str) -> Result<Vec<HistoryLine>> {
+    let [id, seq, status, node, losses] = values else {
         return Err(Error::new(ErrorKind::Decode, "a buried row has other columns"));
     };
-    let status: String = status.clone().try_into()?;
-    Ok((
-        OutboxId::from(uuid::Uuid::try_from(id.clone())?),
-        seq.clone().try_into()?,
-        status.parse()?,
-        node.clone().try_into()?,
-    ))
+    let id = OutboxId::from(uuid::Uuid::try_from(id.clone())?);
+    let seq: i64 = seq.clone().try_into()?;
+    let losses: i64 = losses.clone().try_into()?;
+    let status = String::try_from(status.clone())?.parse()?;
+    let mut lines = lost(Claim { id, seq }, losses, at);
+    let mut last = HistoryLine::new(Claim { id, seq }, HistoryEvent::Lost, at, status);
+    last.node = node.clone().try_into()?;
+    last.error = Some(error.to_owned());
+    lines.push(last);
+    Ok(lines)
+}
+
+/// The lines of the claims that were lost in a row before `claim`.
+pub(super) fn lost(claim: Claim, losses: i64, at: Timestamp) -> Vec<HistoryLine> {
+    let line = |back| {
+        let before = Claim { id: claim.id, seq: claim.seq - back };
+        HistoryLine::new(before, HistoryEvent::Lost, at, OutboxStatus::Sending)
+    };
+    (1..=losses).rev().map(line).collect()
 }

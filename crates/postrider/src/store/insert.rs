@@ -6,10 +6,12 @@ use std::collections::HashMap;
 
 use super::{Connection, Rows, codec};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Kind, OutboxEntity, OutboxId, TenantId, Value};
+use crate::model::{Kind, OutboxEntity, OutboxId, OutboxRow, TenantId, Value};
 
 /// Most rows of one statement.
 const CHUNK_ROWS: usize = 500;
+/// Most values that every database takes in one statement.
+const CHUNK_VALUES: usize = 32_766;
 /// Most bytes of content in one statement.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 /// A key's holder can vanish between the insert and the look: tried so often in all.
@@ -47,7 +49,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
         let mut answers = Vec::with_capacity(entities.len());
         let mut rest = entities;
         while !rest.is_empty() {
-            let (chunk, later) = rest.split_at(chunk_length(rest));
+            let (chunk, later) = rest.split_at(chunk_length(rest, self.shared.kinds.len()));
             answers.extend(self.insert_chunk(connection, chunk).await?);
             rest = later;
         }
@@ -145,14 +147,22 @@ impl<E: OutboxEntity, S> Rows<E, S> {
 }
 
 /// How many of the rows fit into one statement; at least one.
-fn chunk_length<E: OutboxEntity>(entities: &[E]) -> usize {
+fn chunk_length<E: OutboxEntity>(entities: &[E], columns: usize) -> usize {
+    let most = CHUNK_ROWS.min(CHUNK_VALUES / columns).max(1);
     let mut bytes = 0;
-    for (index, entity) in entities.iter().take(CHUNK_ROWS).enumerate() {
-        let row = entity.row();
-        bytes += row.body.as_ref().map_or(0, String::len) + row.payload.as_ref().map_or(0, |p| p.to_string().len());
+    for (index, entity) in entities.iter().take(most).enumerate() {
+        bytes += content_bytes(entity.row());
         if bytes > CHUNK_BYTES && index > 0 {
             return index;
         }
     }
-    entities.len().min(CHUNK_ROWS)
+    entities.len().min(most)
+}
+
+fn content_bytes(row: &OutboxRow) -> usize {
+    let texts = [Some(&row.recipient_address), row.subject.as_ref(), row.body.as_ref()];
+    let documents = [row.payload.as_ref(), row.metadata.as_ref()];
+    texts.into_iter().flatten().map(String::len).sum::<usize>()
+        + row.cc_addresses.iter().map(String::len).sum::<usize>()
+        + documents.into_iter().flatten().map(|document| document.to_string().len()).sum::<usize>()
 }

@@ -27,6 +27,9 @@ pub enum Requeue {
 pub enum Cancel {
     /// The row will not be sent.
     Cancelled,
+    /// Its To address had accepted it in this send: it ends SENT, `partial`, and no copy more goes
+    /// out. Source: contract C3.6.
+    AlreadyDelivered,
     /// It was final already; nothing changed.
     AlreadyFinal(OutboxStatus),
 }
@@ -43,15 +46,16 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
     /// Safe: the change is made or not made as a whole.
     pub async fn requeue(&self, id: OutboxId, at: Timestamp, actor: &str) -> Result<Requeue> {
         let ids = self.ids_batch(&[id]);
-        let actor = storable_error(actor);
+        let (actor, now) = (storable_error(actor), self.shared.clock.now());
         let shared = Arc::clone(&self.shared);
         let tenant = self.tenant_value();
         let changed = write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
             let (shared, ids, tenant, actor) = (Arc::clone(&shared), ids.clone(), tenant.clone(), actor.clone());
             Box::pin(async move {
-                let values = [ids.clone(), tenant.clone(), at.into(), actor.into()];
-                let kept = connection.execute(&shared.statements.requeue_history, &values).await?;
-                let reset = connection.fetch(&shared.statements.requeue, &values[..3], &[Kind::Uuid]).await?;
+                let history = [ids.clone(), tenant.clone(), now.into(), actor.into()];
+                let kept = connection.execute(&shared.statements.requeue_history, &history).await?;
+                let values = [ids, tenant, at.into(), now.into()];
+                let reset = connection.fetch(&shared.statements.requeue, &values, &[Kind::Uuid]).await?;
                 let reset = u64::try_from(reset.len()).unwrap_or(u64::MAX);
                 // Somebody changed the row between the two statements: undo both, look again.
                 if kept != reset {
@@ -84,19 +88,24 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
             let reason = format!("cancelled by {actor}");
             let values = [ids.clone(), tenant.clone(), at.into(), reason.clone().into()];
             Box::pin(async move {
-                let changed = connection.fetch(&shared.statements.cancel, &values, &[Kind::Uuid]).await?.len();
-                if changed > 0 {
-                    let claim = Claim { id, seq: 0 };
-                    let mut line = HistoryLine::new(claim, HistoryEvent::Cancel, at, OutboxStatus::Suppressed);
-                    (line.actor, line.error) = (Some(actor), Some(reason));
-                    history::write(connection, &shared, &[line]).await?;
-                }
-                Ok(changed)
+                let kinds = [Kind::Uuid, Kind::Int, Kind::Text];
+                let changed = connection.fetch(&shared.statements.cancel, &values, &kinds).await?;
+                let Some(row) = changed.into_iter().next() else { return Ok(None) };
+                let [_, seq, status]: [Value; 3] =
+                    row.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a cancelled row has other columns"))?;
+                let status: OutboxStatus = String::try_from(status)?.parse()?;
+                let claim = Claim { id, seq: seq.try_into()? };
+                let mut line = HistoryLine::new(claim, HistoryEvent::Cancel, at, status);
+                (line.actor, line.error) = (Some(actor), Some(reason));
+                history::write(connection, &shared, &[line]).await?;
+                Ok(Some(status))
             })
         })
         .await?;
-        if changed > 0 {
-            return Ok(Cancel::Cancelled);
+        match changed {
+            Some(OutboxStatus::Sent) => return Ok(Cancel::AlreadyDelivered),
+            Some(_) => return Ok(Cancel::Cancelled),
+            None => {}
         }
         self.explain(id, Event::Cancel).await.map(Cancel::AlreadyFinal)
     }

@@ -15,6 +15,7 @@ mod codec;
 mod connection;
 pub mod database;
 mod dialect;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod driver;
 mod history;
 mod insert;
@@ -41,11 +42,11 @@ pub use history::{HistoryEvent, HistoryLine};
 pub use insert::Inserted;
 pub use intervene::{Cancel, Requeue};
 pub use query::{DueCount, Filter, Page};
-pub use settle::{Ending, Run, Settled, Settlement};
+pub use settle::{Ending, Renewed, Run, Settled, Settlement};
 
-use crate::error::Result;
-use crate::model::{ByTenant, Clock, Kind, OutboxEntity, TableDef, TenantId, Value};
-use statements::Statements;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ByTenant, Clock, Kind, OutboxEntity, TableDef, Tenancy, TenantId, Value};
+use statements::{IDS_BATCH, Statements, batch_row};
 
 /// The rows of one entity in one database.
 ///
@@ -77,9 +78,18 @@ impl<E: OutboxEntity> OutboxRepository<E> {
     /// The rows in another table.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As [`Self::new`]; also if table and entity do not agree about a tenant column, or a column of
+    /// the application's own has the name of another.
     pub fn with_table(database: Arc<dyn Database>, clock: Arc<dyn Clock>, table: TableDef) -> Result<Self> {
         let by_tenant = table.tenant().is_some();
+        if by_tenant != E::Tenancy::BY_TENANT {
+            let (has, wants) = if by_tenant { ("a", "no") } else { ("no", "a") };
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!("the table {:?} has {has} tenant column, its entity wants {wants} one", table.name()),
+            ));
+        }
+        table.check_own(E::own_columns())?;
         let shared = Shared {
             statements: Statements::new(database.dialect(), &table, E::own_columns())?,
             kinds: codec::kinds::<E>(by_tenant),
@@ -160,16 +170,9 @@ impl<E, S> Rows<E, S> {
     /// A JSON list of rows for a batch statement.
     fn ids_batch(&self, ids: &[crate::model::OutboxId]) -> Value {
         let dialect = self.shared.database.dialect();
-        let clock = &*self.shared.clock;
-        let rows: Vec<_> = ids
-            .iter()
-            .map(|id| {
-                serde_json::json!({
-                    "row_id": dialect.json(&id.as_uuid().into()),
-                    "history_id": dialect.json(&crate::model::OutboxId::new(clock).as_uuid().into()),
-                })
-            })
-            .collect();
+        let history = || crate::model::OutboxId::new(&*self.shared.clock).as_uuid();
+        let row = |id: &crate::model::OutboxId| batch_row(dialect, IDS_BATCH, &[id.as_uuid().into(), history().into()]);
+        let rows: Vec<_> = ids.iter().map(row).collect();
         serde_json::Value::from(rows).to_string().into()
     }
 }

@@ -24,7 +24,7 @@ pub struct Filter {
 pub struct Page<E> {
     /// The rows that can be read, in order.
     pub rows: Vec<E>,
-    /// The rows of this page that cannot be read, and why.
+    /// The rows of this page that cannot be read, and why (the nil id, where not even that can).
     pub unreadable: Vec<(OutboxId, Error)>,
     /// The last row of the page, readable or not: [`Filter::before`] of the next one.
     pub last: Option<OutboxId>,
@@ -76,7 +76,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
         let found = self.fetch(&self.shared.statements.list, values, self.shared.kinds.clone()).await?;
         let mut page = Page { last: None, rows: Vec::with_capacity(found.len()), unreadable: Vec::new() };
         for values in found {
-            let (id, _) = codec::identity(&values)?;
+            let id = codec::identity(&values).map_or_else(|_| uuid::Uuid::nil().into(), |(id, _)| id);
             page.last = Some(id);
             match codec::decode(values, self.shared.by_tenant) {
                 Ok(row) => page.rows.push(row),
@@ -153,7 +153,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
         self.by_key(key, Value::null(Kind::Text)).await
     }
 
-    /// How many rows wait, per status. Counts only the claim index, not the finished rows.
+    /// How many rows wait, per status. It looks at every row that is not final.
     ///
     /// # Errors
     /// What the database says.

@@ -94,7 +94,8 @@ impl Model {
             }
             Act::Renew { seq, reclaim_at } => {
                 self.holds(*seq) && {
-                    self.state.next_attempt_at = *reclaim_at;
+                    // It never becomes shorter by a renewal.
+                    self.state.next_attempt_at = self.state.next_attempt_at.max(*reclaim_at);
                     self.state.updated_at = now;
                     true
                 }

@@ -113,9 +113,9 @@ async fn on_the_row(world: &World, id: OutboxId, act: &Act, now: Timestamp) -> R
             settle(seq, Ending::Deferred { until, reason_code: code, error, run }, &ledger).await
         }
         Act::Release { seq } => settle(seq, Ending::Released, &None).await,
-        Act::Renew { seq, reclaim_at } => Ok(rows.renew(&[Claim { id, seq }], now, reclaim_at).await?.is_empty()),
+        Act::Renew { seq, reclaim_at } => Ok(rows.renew(&[Claim { id, seq }], now, reclaim_at).await?.lost.is_empty()),
         Act::Requeue => Ok(rows.requeue(id, now, "ops").await? == Requeue::Reset),
-        Act::Cancel { actor } => Ok(rows.cancel(id, now, &actor).await? == Cancel::Cancelled),
+        Act::Cancel { actor } => Ok(!matches!(rows.cancel(id, now, &actor).await?, Cancel::AlreadyFinal(_))),
         Act::Expedite => rows.expedite(id, now).await.map(|()| true),
         Act::Postpone { until, code } => Ok(rows.postpone("email", now, until, &code, 10).await? > 0),
         Act::Resume { code } => Ok(rows.resume("email", now, &code, 10).await? > 0),

@@ -16,33 +16,53 @@ pub use sqlite::{SqliteDatabase, Synchronous};
 /// Turns sqlx's errors into the library's, by code and never by text.
 pub(super) fn failed(error: sqlx::Error) -> Error {
     let kind = match &error {
-        sqlx::Error::Database(database) => match database.code().as_deref() {
-            // PostgreSQL undid the transaction: serialization failure, deadlock.
-            Some("40001" | "40P01") => ErrorKind::TransactionGone,
-            // PostgreSQL: lock not available, too many connections, shutting down, starting up,
-            // disk full, out of memory; connection exceptions.
-            Some("55P03" | "53300" | "57P01" | "57P02" | "57P03" | "53100" | "53200" | "57014" | "25006") => {
-                ErrorKind::Transient
-            }
-            Some(code) if code.len() == 5 && code.starts_with("08") => ErrorKind::Transient,
-            _ if is_sqlite_busy(&**database) => return busy(error),
-            // SQLite: the disk is full.
-            _ if sqlite_code(&**database) == Some(13) => ErrorKind::Transient,
-            _ => ErrorKind::Database,
+        sqlx::Error::Database(database) => match (database.code().as_deref(), sqlite_code(&**database)) {
+            (_, Some(5 | 6)) => return busy(error),
+            (code, sqlite) => kind_of(code.unwrap_or_default(), sqlite),
         },
-        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
-            ErrorKind::Transient
-        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Protocol(_) => ErrorKind::Transient,
+        sqlx::Error::Encode(_) => ErrorKind::Refused,
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => ErrorKind::Decode,
         sqlx::Error::Configuration(_) => ErrorKind::Configuration,
         _ => ErrorKind::Database,
     };
     let message = match kind {
         ErrorKind::Decode => "a stored value cannot be read",
+        ErrorKind::Refused => "the database refused a value",
+        ErrorKind::Locked => "somebody else holds a lock",
         ErrorKind::Configuration => "the database address is wrong",
         _ => "the database failed",
     };
     Error::new(kind, format!("{message}: {error}")).caused_by(error)
+}
+
+/// By SQLSTATE (PostgreSQL) or primary result code (SQLite).
+fn kind_of(state: &str, sqlite: Option<u32>) -> ErrorKind {
+    match sqlite {
+        // TOOBIG, CONSTRAINT, MISMATCH.
+        Some(18..=20) => return ErrorKind::Refused,
+        // NOMEM, IOERR, FULL, CANTOPEN.
+        Some(7 | 10 | 13 | 14) => return ErrorKind::Transient,
+        Some(_) => return ErrorKind::Database,
+        None => {}
+    }
+    match (state, state.get(..2).unwrap_or_default()) {
+        // The transaction was undone: serialization failure, deadlock.
+        ("40001" | "40P01", _) => ErrorKind::TransactionGone,
+        ("55P03", _) => ErrorKind::Locked,
+        // Read only: the server is a standby, or becomes one. Prerequisite: connections are not allowed now.
+        ("25006" | "55000", _) => ErrorKind::Transient,
+        // Connection, resources (disk, memory, connections), operator (shut down, cancelled), system (I/O).
+        (_, "08" | "53" | "57" | "58") => ErrorKind::Transient,
+        // Data exception, integrity constraint.
+        (_, "22" | "23") => ErrorKind::Refused,
+        _ => ErrorKind::Database,
+    }
 }
 
 /// SQLite's primary result code, which stands in the low byte of the extended one. SQLSTATEs of
@@ -50,11 +70,6 @@ pub(super) fn failed(error: sqlx::Error) -> Error {
 fn sqlite_code(error: &dyn sqlx::error::DatabaseError) -> Option<u32> {
     let code = error.code().filter(|code| code.len() < 5)?;
     Some(code.parse::<u32>().ok()? & 0xff)
-}
-
-fn is_sqlite_busy(error: &dyn sqlx::error::DatabaseError) -> bool {
-    // 5 BUSY, 6 LOCKED.
-    sqlite_code(error).is_some_and(|code| matches!(code, 5 | 6))
 }
 
 fn busy(error: sqlx::Error) -> Error {
@@ -143,3 +158,24 @@ macro_rules! delegate {
 }
 
 use {connection, delegate};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_values_are_blamed_on_the_row() {
+        for state in ["22001", "22P05", "23505", "23514"] {
+            assert_eq!(kind_of(state, None), ErrorKind::Refused, "{state}");
+        }
+        for state in ["57P01", "57P05", "53300", "58030", "08006", "25006", "55000", "57014"] {
+            assert_eq!(kind_of(state, None), ErrorKind::Transient, "{state}");
+        }
+        for state in ["28P01", "28000", "3D000", "42501", "42P01", ""] {
+            assert_eq!(kind_of(state, None), ErrorKind::Database, "{state}");
+        }
+        assert_eq!((kind_of("55P03", None), kind_of("40001", None)), (ErrorKind::Locked, ErrorKind::TransactionGone));
+        assert_eq!((kind_of("", Some(19)), kind_of("", Some(13))), (ErrorKind::Refused, ErrorKind::Transient));
+        assert_eq!(kind_of("", Some(8)), ErrorKind::Database);
+    }
+}

@@ -28,6 +28,11 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// How long it has to answer.
 const HEARTBEAT_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a statement of the library's own waits for a lock of somebody else's.
+const LOCK_TIMEOUT: &str = "1s";
+/// PostgreSQL counts its instants from 2000-01-01; this is that day in microseconds since 1970.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
 /// A PostgreSQL database, version 13 or later.
 #[derive(Debug, Clone)]
 pub struct PostgresDatabase {
@@ -50,11 +55,12 @@ impl PostgresDatabase {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(Duration::from_secs(10))
-            .connect_lazy_with(options.application_name("postrider"));
+            .connect_lazy_with(options.application_name("postrider").options([("lock_timeout", LOCK_TIMEOUT)]));
         Ok(Self { pool })
     }
 
-    /// Uses a pool of the application's own.
+    /// Uses a pool of the application's own. Set `lock_timeout` on its connections (1 s, say): a row
+    /// that somebody holds locked must not keep the endings of others waiting.
     #[must_use]
     pub fn from_pool(pool: PgPool) -> Self {
         Self { pool }
@@ -100,8 +106,8 @@ impl Database for PostgresDatabase {
 
     fn now(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
         Box::pin(async {
-            let at: OffsetDateTime = sqlx::query_scalar(SERVER_TIME).fetch_one(&self.pool).await.map_err(failed)?;
-            Ok(Some(from_driver(at)))
+            let row = sqlx::query(SERVER_TIME).fetch_one(&self.pool).await.map_err(failed)?;
+            Option::try_from(read(&row, 0, Kind::Time))
         })
     }
 
@@ -151,10 +157,6 @@ fn to_driver(at: Timestamp) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
-fn from_driver(at: OffsetDateTime) -> Timestamp {
-    Timestamp::from_micros(i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000)).unwrap_or(i64::MAX))
-}
-
 /// Reads one column; what cannot be read is told in its place, so that one bad row stops no batch.
 fn read(row: &PgRow, at: usize, kind: Kind) -> Value {
     let Ok(raw) = row.try_get_raw(at) else {
@@ -171,7 +173,10 @@ fn read(row: &PgRow, at: usize, kind: Kind) -> Value {
         (Kind::Int, "INT2") => row.try_get::<i16, _>(at).map(|v| Value::from(i32::from(v))),
         (Kind::Text, "TEXT" | "VARCHAR" | "CHAR" | "NAME") => row.try_get::<String, _>(at).map(Value::from),
         (Kind::Uuid, "UUID") => row.try_get::<Uuid, _>(at).map(Value::from),
-        (Kind::Time, "TIMESTAMPTZ") => row.try_get::<OffsetDateTime, _>(at).map(|v| Value::from(from_driver(v))),
+        // Read as it is sent: the driver's own type has no room for `infinity`, and panics.
+        (Kind::Time, "TIMESTAMPTZ") => row
+            .try_get_unchecked::<i64, _>(at)
+            .map(|v| Value::from(Timestamp::from_micros(v.saturating_add(POSTGRES_EPOCH)))),
         _ => return Value::Unreadable(format!("expected {kind:?}, found {stored}")),
     };
     value.unwrap_or_else(|cause| Value::Unreadable(cause.to_string()))

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::batch::{SETTLED, Text, claim_of, needs_history, write_all};
-use super::{Ending, Settled, Settlement};
+use super::batch::{self, SETTLED, Text, claim_of, needs_history, write_all};
+use super::{Ending, Renewed, Settled, Settlement};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::transition::{Event, Verdict, verdict};
 use crate::model::{OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
@@ -15,26 +15,26 @@ impl<E: OutboxEntity> Rows<E, Root> {
     /// Writes how attempts ended, each fenced by its claim; one answer per settlement, in the
     /// order of their ids.
     ///
-    /// One transaction for all. If the database refuses the batch for good, each row is settled
-    /// by itself, so that one bad row blocks no other. Source: contract C4.7.
+    /// One transaction for all. If a row's values are refused, or somebody holds a row locked, each
+    /// row is settled by itself, so that one bad row blocks no other. Source: contract C4.7.
     ///
     /// # Errors
-    /// [`ErrorKind::Transient`] if nothing is known to be written: settle all of them again. A
-    /// settlement whose commit was unknown then answers that its claim is lost.
+    /// If nothing is known to be written: settle all of them again. A settlement whose commit was
+    /// unknown then answers that its claim is lost.
     ///
     /// # Cancel safety
     /// Safe: the writing goes on.
     pub async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         let mut settlements = settlements.to_vec();
         settlements.sort_by_key(|settlement| settlement.claim.id);
-        let settlements = Arc::new(settlements);
-        match self.settle_together(Arc::clone(&settlements)).await {
-            Err(error) if !error.is_transient() => {
+        match self.settle_together(settlements.clone()).await {
+            Err(error) if concerns_one_row(&error) => {
                 let mut all = Vec::with_capacity(settlements.len());
-                for settlement in settlements.iter() {
-                    match self.settle_together(Arc::new(vec![settlement.clone()])).await {
+                for settlement in settlements {
+                    let claim = settlement.claim;
+                    match self.settle_together(vec![settlement]).await {
                         Ok(settled) => all.extend(settled),
-                        Err(error) => all.push(Settled { claim: settlement.claim, now: Err(error) }),
+                        Err(error) => all.push(Settled { claim, now: Err(error) }),
                     }
                 }
                 Ok(all)
@@ -43,7 +43,8 @@ impl<E: OutboxEntity> Rows<E, Root> {
         }
     }
 
-    async fn settle_together(&self, settlements: Arc<Vec<Settlement>>) -> Result<Vec<Settled>> {
+    async fn settle_together(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
+        let settlements = Arc::new(settlements);
         let shared = Arc::clone(&self.shared);
         let one = settlements.windows(2).all(|pair| Text::of(&pair[0].ending) == Text::of(&pair[1].ending));
         let one_statement = one && !settlements.iter().any(needs_history);
@@ -115,28 +116,39 @@ impl<E: OutboxEntity> Rows<E, Root> {
         })
     }
 
-    /// Keeps these claims until `reclaim_at`; returns those that are lost.
+    /// Keeps these claims until `reclaim_at`; returns those that are lost. A row that somebody holds
+    /// locked is neither kept nor lost.
     ///
     /// # Errors
     /// What the database says; the claims may or may not have been kept.
     ///
     /// # Cancel safety
     /// Safe.
-    pub async fn renew(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Vec<Claim>> {
+    pub async fn renew(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Renewed> {
         let mut claims = claims.to_vec();
         claims.sort_by_key(|claim| claim.id);
+        match self.renew_together(&claims, now, reclaim_at).await {
+            Err(error) if concerns_one_row(&error) => {
+                let mut all = Renewed::default();
+                for claim in claims {
+                    match self.renew_together(&[claim], now, reclaim_at).await {
+                        Ok(one) => {
+                            all.kept.extend(one.kept);
+                            all.lost.extend(one.lost);
+                        }
+                        Err(error) if concerns_one_row(&error) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(all)
+            }
+            answer => answer,
+        }
+    }
+
+    async fn renew_together(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Renewed> {
         let dialect = self.shared.database.dialect();
-        let rows: Vec<_> = claims
-            .iter()
-            .map(|claim| {
-                serde_json::json!({
-                    "row_id": dialect.json(&claim.id.as_uuid().into()),
-                    "seq": claim.seq,
-                    "at": dialect.json(&now.into()),
-                    "next": dialect.json(&reclaim_at.into()),
-                })
-            })
-            .collect();
+        let rows = claims.iter().map(|claim| batch::renewal(dialect, *claim, now, reclaim_at)).collect::<Vec<_>>();
         let batch: Value = codec::json_text(&rows)?.into();
         let shared = Arc::clone(&self.shared);
         let kept = write(&self.shared.database, &self.shared.clock, Extent::Statement, move |connection| {
@@ -145,7 +157,12 @@ impl<E: OutboxEntity> Rows<E, Root> {
         })
         .await?;
         let kept: HashSet<Claim> = kept.into_iter().map(claim_of).collect::<Result<_>>()?;
-        claims.retain(|claim| !kept.contains(claim));
-        Ok(claims)
+        let (kept, lost) = claims.iter().copied().partition(|claim| kept.contains(claim));
+        Ok(Renewed { kept, lost })
     }
+}
+
+/// One row is to blame, or held by somebody: the others can go on without it.
+fn concerns_one_row(error: &Error) -> bool {
+    error.blames_the_row() || error.kind() == ErrorKind::Locked
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::{Ending, Run, Settled, Settlement};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::text::storable_error;
-use crate::model::{Kind, Ledger, OutboxId, OutboxStatus, Value};
-use crate::store::history::{self, HistoryEvent, HistoryLine};
-use crate::store::statements::SETTLE_BATCH;
+use crate::model::{Kind, Ledger, OutboxId, OutboxStatus, Timestamp, Value};
+use crate::store::history::{self, HistoryLine};
+use crate::store::statements::{self, SETTLE_BATCH};
 use crate::store::{Claim, Connection, Dialect, Shared, codec};
 
 /// The statement that an ending goes through.
@@ -96,13 +96,7 @@ pub(super) async fn write_all(
 /// The lines of one settlement: the claims lost before it, then itself.
 fn lines(settlement: &Settlement, status: OutboxStatus) -> Vec<HistoryLine> {
     let claim = settlement.claim;
-    let mut lines: Vec<_> = (1..=i64::from(settlement.losses))
-        .rev()
-        .map(|back| {
-            let lost = Claim { id: claim.id, seq: claim.seq - back };
-            HistoryLine::new(lost, HistoryEvent::Lost, settlement.at, OutboxStatus::Sending)
-        })
-        .collect();
+    let mut lines = history::lost(claim, settlement.losses.into(), settlement.at);
     if matches!(settlement.ending, Ending::Sent { .. } | Ending::Released) {
         return lines;
     }
@@ -171,6 +165,11 @@ fn batch_row(dialect: Dialect, settlement: &Settlement) -> Result<serde_json::Va
         run.map(str::to_owned).into(),
         run_limit.into(),
     ];
-    let named = SETTLE_BATCH.iter().zip(&values).map(|((name, _), value)| ((*name).to_owned(), dialect.json(value)));
-    Ok(serde_json::Value::Object(named.collect()))
+    Ok(statements::batch_row(dialect, SETTLE_BATCH, &values))
+}
+
+/// One renewal as the batch wants it.
+pub(super) fn renewal(dialect: Dialect, claim: Claim, now: Timestamp, reclaim_at: Timestamp) -> serde_json::Value {
+    let values = [claim.id.as_uuid().into(), claim.seq.into(), now.into(), reclaim_at.into()];
+    statements::batch_row(dialect, SETTLE_BATCH, &values)
 }

@@ -112,6 +112,15 @@ pub struct Settled {
     /// error if the database refused this row for good.
     pub now: Result<Option<(OutboxStatus, i32)>>,
 }
+/// What became of a renewal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Claims that last longer now.
+    pub kept: Vec<Claim>,
+    /// Claims that somebody else took over, or whose row is final.
+    pub lost: Vec<Claim>,
+}
+
 impl Settlement {
     /// A settlement with nothing for the history but the ending.
     #[must_use]

@@ -17,44 +17,54 @@ const NOT_SUSPECT: &str = "({status} <> 'SENDING' OR {lost_claims} < 2)";
 /// Up to `?5` due rows, oldest first, none before the floor `?4`.
 pub(super) fn claim_due(dialect: Dialect) -> String {
     let pick = format!(
-        "SELECT {{id}} AS due_id FROM {{table}}
+        "SELECT {{id}} AS pr_due_id FROM {{table}}
          WHERE {{claimable}} AND {{next_attempt_at}} <= ?1 AND {{next_attempt_at}} >= ?4 AND {NOT_SUSPECT}
          ORDER BY {{next_attempt_at}}, {{id}} LIMIT ?5"
     );
-    pick_and_take(dialect, &pick)
+    take(dialect, &pick, "")
 }
 
 /// One stale SENDING that was lost twice: tried alone once more.
 pub(super) fn claim_suspect(dialect: Dialect) -> String {
-    let pick = "SELECT {id} AS due_id FROM {table}
+    let pick = "SELECT {id} AS pr_due_id FROM {table}
         WHERE {status} = 'SENDING' AND {lost_claims} >= 2 AND {next_attempt_at} <= ?1 AND {lost_claims} = 2
         ORDER BY {next_attempt_at}, {id} LIMIT 1";
-    pick_and_take(dialect, pick)
+    take(dialect, pick, "")
 }
 
-fn pick_and_take(dialect: Dialect, pick: &str) -> String {
+/// Locks what was picked, where the database can, and takes it.
+fn take(dialect: Dialect, pick: &str, locked: &str) -> String {
     match dialect {
         // Without MATERIALIZED, PostgreSQL may merge the pick and lock more rows than its LIMIT.
         Dialect::Postgres => format!(
-            "WITH due AS MATERIALIZED ({pick} FOR UPDATE SKIP LOCKED)
-             UPDATE {{table}} AS o SET {TAKE} FROM due WHERE o.{{id}} = due.due_id RETURNING {{columns}}"
+            "WITH due AS MATERIALIZED ({pick} FOR UPDATE{locked} SKIP LOCKED)
+             UPDATE {{table}} AS o SET {TAKE} FROM due WHERE o.{{id}} = due.pr_due_id RETURNING {{columns}}"
         ),
         Dialect::Sqlite => format!(
-            "UPDATE {{table}} AS o SET {TAKE} WHERE o.{{id}} IN (SELECT due_id FROM ({pick})) RETURNING {{columns}}"
+            "UPDATE {{table}} AS o SET {TAKE} WHERE o.{{id}} IN (SELECT pr_due_id FROM ({pick})) RETURNING {{columns}}"
         ),
     }
 }
 
-/// These rows, as far as they are due and nobody has them. `?1` the ids, `?2` now,
-/// `?3` reclaim time, `?4` node.
-pub(super) fn claim_ids() -> String {
-    let take = TAKE.replace("?3", "?4").replace("?2", "?3").replace("?1", "?2");
-    format!(
-        "UPDATE {{table}} AS o SET {take}
-         FROM {{ids_batch}}
-         WHERE o.{{id}} = v.row_id AND {{claimable}} AND {{next_attempt_at}} <= ?2 AND {NOT_SUSPECT}
-         RETURNING {{columns}}"
-    )
+/// These rows, as far as they are due and nobody has them. `?1` now, `?2` reclaim time, `?3` node,
+/// `?4` the ids.
+///
+/// On PostgreSQL a row that somebody holds locked is passed over; the poller finds it later.
+pub(super) fn claim_ids(dialect: Dialect) -> String {
+    let claimable = format!("{{claimable}} AND {{next_attempt_at}} <= ?1 AND {NOT_SUSPECT}");
+    match dialect {
+        Dialect::Postgres => {
+            let pick = format!(
+                "SELECT {{id}} AS pr_due_id FROM {{table}} JOIN {{ids_batch(4)}} ON {{id}} = v.pr_row_id
+                 WHERE {claimable} ORDER BY {{id}}"
+            );
+            take(dialect, &pick, " OF {bare_table}")
+        }
+        Dialect::Sqlite => format!(
+            "UPDATE {{table}} AS o SET {TAKE} FROM {{ids_batch(4)}}
+             WHERE o.{{id}} = v.pr_row_id AND {claimable} RETURNING {{columns}}"
+        ),
+    }
 }
 
 /// A stale SENDING that the lone claim lost too: given up. `?1` now, `?2` the error.
@@ -65,7 +75,7 @@ pub(super) fn bury_lost() -> String {
          {status} = CASE WHEN o.{accepted_at} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
          {last_error} = ?2, {updated_at} = ?1
      WHERE o.{status} = 'SENDING' AND o.{lost_claims} >= 2 AND o.{next_attempt_at} <= ?1 AND o.{lost_claims} >= 3
-     RETURNING {id}, {claim_seq}, {status}, {claimed_by}"
+     RETURNING {id}, {claim_seq}, {status}, {claimed_by}, {lost_claims}"
         .to_owned()
 }
 
@@ -81,6 +91,12 @@ pub(super) fn find_due(dialect: Dialect, claimable_only: bool) -> String {
     )
 }
 
-/// The due time that comes next.
+/// The due time that comes next, none before the floor `?1`.
 pub(super) const NEXT_DUE: &str = "
-    SELECT {next_attempt_at} FROM {table} WHERE {claimable} ORDER BY {next_attempt_at} LIMIT 1";
+    SELECT {next_attempt_at} FROM {table}
+    WHERE {claimable} AND {next_attempt_at} >= ?1 ORDER BY {next_attempt_at} LIMIT 1";
+
+/// Whether a row waits for the lone claim. `?1` now.
+pub(super) const HAS_SUSPECT: &str = "
+    SELECT {id} FROM {table}
+    WHERE {status} = 'SENDING' AND {lost_claims} >= 2 AND {next_attempt_at} <= ?1 AND {lost_claims} = 2 LIMIT 1";

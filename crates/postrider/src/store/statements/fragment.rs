@@ -1,7 +1,17 @@
 //! Pieces of SQL that differ between the databases, and texts outside of any table.
 
-use crate::model::Kind;
+use super::BatchColumns;
+use crate::model::{Kind, Value};
 use crate::store::Dialect;
+
+/// Every name in a batch begins so, and no column of a table may: none is ever ambiguous.
+pub(crate) const PREFIX: &str = crate::model::RESERVED_PREFIX;
+
+/// A row of a batch: its values under their prefixed names.
+pub(crate) fn batch_row(dialect: Dialect, columns: BatchColumns, values: &[Value]) -> serde_json::Value {
+    let named = columns.iter().zip(values).map(|((name, _), value)| (format!("{PREFIX}{name}"), dialect.json(value)));
+    serde_json::Value::Object(named.collect())
+}
 
 /// A source of rows `v(…)` out of one JSON array, the `n`-th value: a whole batch is one
 /// parameter, and the statement's text is the same for every size of it.
@@ -10,15 +20,15 @@ pub(crate) fn batch(dialect: Dialect, n: usize, columns: &[(&str, Kind)]) -> Str
     match dialect {
         Dialect::Postgres => {
             let typed: Vec<_> =
-                columns.iter().map(|(name, kind)| format!("{name} {}", dialect.type_of(*kind))).collect();
+                columns.iter().map(|(name, kind)| format!("{PREFIX}{name} {}", dialect.type_of(*kind))).collect();
             format!("jsonb_to_recordset({place}::jsonb) AS v({})", typed.join(", "))
         }
         Dialect::Sqlite => {
             let read: Vec<_> = columns
                 .iter()
                 .map(|(name, kind)| match kind {
-                    Kind::Uuid => format!("unhex(json_extract(value, '$.{name}')) AS {name}"),
-                    _ => format!("json_extract(value, '$.{name}') AS {name}"),
+                    Kind::Uuid => format!("unhex(json_extract(value, '$.{PREFIX}{name}')) AS {PREFIX}{name}"),
+                    _ => format!("json_extract(value, '$.{PREFIX}{name}') AS {PREFIX}{name}"),
                 })
                 .collect();
             format!("(SELECT {} FROM json_each({place})) AS v", read.join(", "))

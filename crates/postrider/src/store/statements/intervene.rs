@@ -6,12 +6,12 @@
 pub(super) const REQUEUE_HISTORY: &str = "
     INSERT INTO {attempt} (\"id\", \"outbox_id\", \"claim_seq\", \"event\", \"at\", \"node\", \"actor\",
         \"status\", \"error\", \"reason_code\", \"provider\", \"provider_message_id\", \"recipients\")
-    SELECT v.history_id, o.{id}, o.{claim_seq}, 'requeue', ?3, o.{claimed_by}, ?4,
+    SELECT v.pr_history_id, o.{id}, o.{claim_seq}, 'requeue', ?3, o.{claimed_by}, ?4,
         o.{status}, o.{last_error}, o.{reason_code}, o.{provider}, o.{provider_message_id}, o.{recipients}
-    FROM {ids_batch} JOIN {table} AS o ON o.{id} = v.row_id
+    FROM {ids_batch} JOIN {table} AS o ON o.{id} = v.pr_row_id
     WHERE o.{status} IN ('DEAD', 'FAILED', 'SUPPRESSED', 'SENT') AND {in_scope(?2)}";
 
-/// The same row again, with its whole budget; from SENT it is a new send. `?3` when.
+/// The same row again, with its whole budget; from SENT it is a new send. `?3` when it is due, `?4` now.
 pub(super) const REQUEUE: &str = "
     UPDATE {table} AS o SET
         {recipients} = CASE WHEN o.{status} = 'SENT' THEN NULL ELSE o.{recipients} END,
@@ -19,9 +19,9 @@ pub(super) const REQUEUE: &str = "
         {resends} = CASE WHEN o.{status} = 'SENT' THEN o.{resends} + 1 ELSE o.{resends} END,
         {status} = 'PENDING', {attempts} = 0, {next_attempt_at} = ?3, {last_error} = NULL, {sent_at} = NULL,
         {in_doubt} = FALSE, {reason_code} = NULL, {deferrals} = 0, {deferred_since} = NULL, {lost_claims} = 0,
-        {provider} = NULL, {provider_message_id} = NULL, {updated_at} = ?3
+        {provider} = NULL, {provider_message_id} = NULL, {updated_at} = ?4
     FROM {ids_batch}
-    WHERE o.{id} = v.row_id AND o.{status} IN ('DEAD', 'FAILED', 'SUPPRESSED', 'SENT') AND {in_scope(?2)}
+    WHERE o.{id} = v.pr_row_id AND o.{status} IN ('DEAD', 'FAILED', 'SUPPRESSED', 'SENT') AND {in_scope(?2)}
     RETURNING {id}";
 
 /// Stopped by a person before it is sent. `?3` when, `?4` the reason.
@@ -32,14 +32,14 @@ pub(super) const CANCEL: &str = "
         {status} = CASE WHEN o.{accepted_at} IS NOT NULL THEN 'SENT' ELSE 'SUPPRESSED' END,
         {last_error} = ?4, {updated_at} = ?3
     FROM {ids_batch}
-    WHERE o.{id} = v.row_id AND o.{status} IN ('PENDING', 'FAILED') AND {in_scope(?2)}
-    RETURNING {id}";
+    WHERE o.{id} = v.pr_row_id AND o.{status} IN ('PENDING', 'FAILED') AND {in_scope(?2)}
+    RETURNING {id}, {claim_seq}, {status}";
 
 /// Due now. `?3` when.
 pub(super) const EXPEDITE: &str = "
     UPDATE {table} AS o SET {next_attempt_at} = ?3, {updated_at} = ?3
     FROM {ids_batch}
-    WHERE o.{id} = v.row_id AND o.{status} IN ('PENDING', 'FAILED') AND {in_scope(?2)}
+    WHERE o.{id} = v.pr_row_id AND o.{status} IN ('PENDING', 'FAILED') AND {in_scope(?2)}
     RETURNING {id}";
 
 /// Moves a channel's due rows on in bulk, unclaimed: `?1` the channel, `?2` now, `?3` until when,
@@ -50,7 +50,7 @@ pub(super) fn postpone() -> String {
          SELECT {id} FROM {table}
          WHERE {claimable} AND {status} <> 'SENDING' AND {next_attempt_at} <= ?2 AND {channel} = ?1
          ORDER BY {next_attempt_at}, {id} LIMIT ?5)
-     AND o.{status} IN ('PENDING', 'FAILED')"
+     AND o.{status} IN ('PENDING', 'FAILED') AND o.{next_attempt_at} <= ?2 AND o.{channel} = ?1"
         .to_owned()
 }
 

@@ -19,11 +19,12 @@ use super::Dialect;
 use crate::error::Result;
 use crate::model::{Kind, OwnColumn, TableDef};
 
+pub(crate) use fragment::batch_row;
 #[cfg(feature = "postgres")]
 pub(crate) use fragment::{HEARTBEAT, NOTIFY, SERVER_TIME};
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use template::Template;
-pub(crate) use write::ATTEMPT_BATCH;
+pub(crate) use write::{ATTEMPT_BATCH, IDS_BATCH};
 
 /// The predicate of the claim index, word for word: another order of the list scans the table.
 pub(crate) const CLAIMABLE: &str = "{status} IN ('PENDING', 'FAILED', 'SENDING')";
@@ -38,6 +39,7 @@ pub(crate) struct Statements {
     pub(crate) find_due: Arc<str>,
     pub(crate) find_due_any: Arc<str>,
     pub(crate) next_due: Arc<str>,
+    pub(crate) has_suspect: Arc<str>,
     pub(crate) mark_sent: Arc<str>,
     pub(crate) record_failure: Arc<str>,
     pub(crate) finish_dead: Arc<str>,
@@ -73,12 +75,13 @@ impl Statements {
         let settle = |set: &str| of(&settle::settle(set));
         Ok(Self {
             claim_due: of(&claim::claim_due(dialect))?,
-            claim_ids: of(&claim::claim_ids())?,
+            claim_ids: of(&claim::claim_ids(dialect))?,
             claim_suspect: of(&claim::claim_suspect(dialect))?,
             bury_lost: of(&claim::bury_lost())?,
             find_due: of(&claim::find_due(dialect, true))?,
             find_due_any: of(&claim::find_due(dialect, false))?,
             next_due: of(claim::NEXT_DUE)?,
+            has_suspect: of(claim::HAS_SUSPECT)?,
             mark_sent: settle(settle::MARK_SENT)?,
             record_failure: settle(settle::RECORD_FAILURE)?,
             finish_dead: settle(settle::FINISH_DEAD)?,
@@ -140,6 +143,7 @@ impl Statements {
             ("find_due", text(&self.find_due)),
             ("find_due_any", text(&self.find_due_any)),
             ("next_due", text(&self.next_due)),
+            ("has_suspect", text(&self.has_suspect)),
             ("mark_sent", text(&self.mark_sent)),
             ("record_failure", text(&self.record_failure)),
             ("finish_dead", text(&self.finish_dead)),

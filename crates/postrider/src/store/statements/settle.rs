@@ -27,69 +27,71 @@ pub(crate) const SETTLE_BATCH: BatchColumns = &[
 /// The fenced update around what an event writes.
 pub(super) fn settle(set: &str) -> String {
     let set = set
-        .replace("{over}", "(v.run = 'failure' AND COALESCE(o.{deferred_since}, v.at) <= v.run_limit)")
-        .replace("{acc}", "COALESCE(o.{accepted_at}, v.accepted)")
-        .replace("{ledger}", "COALESCE(v.ledger, o.{recipients})");
+        .replace("{over}", "(v.pr_run = 'failure' AND COALESCE(o.{deferred_since}, v.pr_at) <= v.pr_run_limit)")
+        .replace("{acc}", "COALESCE(o.{accepted_at}, v.pr_accepted)")
+        .replace("{ledger}", "COALESCE(v.pr_ledger, o.{recipients})");
     format!(
-        "UPDATE {{table}} AS o SET {set}, {{updated_at}} = v.at
+        "UPDATE {{table}} AS o SET {set}, {{updated_at}} = v.pr_at
          FROM {{settle_batch}}
-         WHERE o.{{id}} = v.row_id AND o.{{claim_seq}} = v.seq AND o.{{status}} = 'SENDING'
+         WHERE o.{{id}} = v.pr_row_id AND o.{{claim_seq}} = v.pr_seq AND o.{{status}} = 'SENDING'
          RETURNING {{id}}, {{claim_seq}}, {{status}}, {{attempts}}"
     )
 }
 
 /// The peer accepted it. `last_error` and `in_doubt` of earlier tries stay: a copy may exist.
 pub(super) const MARK_SENT: &str = "
-    {status} = 'SENT', {attempts} = o.{attempts} + 1, {sent_at} = v.at,
-    {accepted_at} = COALESCE(o.{accepted_at}, v.accepted, v.at), {recipients} = {ledger},
-    {provider} = v.provider, {provider_message_id} = v.message_id, {reason_code} = v.code,
+    {status} = 'SENT', {attempts} = o.{attempts} + 1, {sent_at} = v.pr_at,
+    {accepted_at} = COALESCE(o.{accepted_at}, v.pr_accepted, v.pr_at), {recipients} = {ledger},
+    {provider} = v.pr_provider, {provider_message_id} = v.pr_message_id, {reason_code} = v.pr_code,
     {deferred_since} = NULL,
     {lost_claims} = 0";
 
 /// It failed; DEAD once the attempts are used up.
 pub(super) const RECORD_FAILURE: &str = "
-    {next_attempt_at} = CASE WHEN o.{attempts} + 1 < o.{max_attempts} THEN v.next ELSE o.{next_attempt_at} END,
+    {next_attempt_at} = CASE WHEN o.{attempts} + 1 < o.{max_attempts} THEN v.pr_next ELSE o.{next_attempt_at} END,
     {sent_at} = CASE WHEN o.{attempts} + 1 >= o.{max_attempts} THEN {acc} ELSE o.{sent_at} END,
     {reason_code} = CASE WHEN o.{attempts} + 1 >= o.{max_attempts} AND {acc} IS NOT NULL THEN 'partial'
-                         ELSE v.code END,
+                         ELSE v.pr_code END,
     {status} = CASE WHEN o.{attempts} + 1 < o.{max_attempts} THEN 'FAILED'
                     WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
-    {attempts} = o.{attempts} + 1, {last_error} = v.error, {in_doubt} = (o.{in_doubt} OR v.doubt),
+    {attempts} = o.{attempts} + 1, {last_error} = v.pr_error, {in_doubt} = (o.{in_doubt} OR v.pr_doubt),
     {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc},
     {lost_claims} = 0";
 
 /// It can never succeed, or is held for a person.
 pub(super) const FINISH_DEAD: &str = "
-    {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
+    {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.pr_code END,
     {status} = CASE WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
-    {attempts} = o.{attempts} + 1, {last_error} = v.error, {in_doubt} = (o.{in_doubt} OR v.doubt),
+    {attempts} = o.{attempts} + 1, {last_error} = v.pr_error, {in_doubt} = (o.{in_doubt} OR v.pr_doubt),
     {recipients} = {ledger}, {deferred_since} = NULL, {accepted_at} = {acc},
     {lost_claims} = 0";
 
 /// Policy said no, or its time is over: no attempt is used.
 pub(super) const FINISH_SUPPRESSED: &str = "
-    {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
+    {sent_at} = {acc}, {reason_code} = CASE WHEN {acc} IS NOT NULL THEN 'partial' ELSE v.pr_code END,
     {status} = CASE WHEN {acc} IS NOT NULL THEN 'SENT' ELSE 'SUPPRESSED' END,
-    {last_error} = v.error, {deferred_since} = NULL,
+    {last_error} = v.pr_error, {deferred_since} = NULL,
     {lost_claims} = 0";
 
 /// Put off at no cost; given up where a run of failures has lasted since before `run_limit`.
 pub(super) const DEFER: &str = "
-    {next_attempt_at} = CASE WHEN {over} THEN o.{next_attempt_at} ELSE v.next END,
+    {next_attempt_at} = CASE WHEN {over} THEN o.{next_attempt_at} ELSE v.pr_next END,
     {sent_at} = CASE WHEN {over} THEN {acc} ELSE o.{sent_at} END,
-    {last_error} = CASE WHEN {over} THEN v.error ELSE o.{last_error} END,
-    {reason_code} = CASE WHEN {over} AND {acc} IS NOT NULL THEN 'partial' ELSE v.code END,
+    {last_error} = CASE WHEN {over} THEN v.pr_error ELSE o.{last_error} END,
+    {reason_code} = CASE WHEN {over} AND {acc} IS NOT NULL THEN 'partial' ELSE v.pr_code END,
     {status} = CASE WHEN {over} AND {acc} IS NOT NULL THEN 'SENT' WHEN {over} THEN 'DEAD'
                     WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END,
-    {deferred_since} = CASE v.run WHEN 'failure' THEN COALESCE(o.{deferred_since}, v.at)
+    {deferred_since} = CASE v.pr_run WHEN 'failure' THEN COALESCE(o.{deferred_since}, v.pr_at)
                                   WHEN 'limit' THEN o.{deferred_since} END,
     {deferrals} = o.{deferrals} + 1, {recipients} = {ledger}, {accepted_at} = {acc},
     {lost_claims} = 0";
 
 /// Given back, due now.
 pub(super) const RELEASE: &str = "
-    {status} = CASE WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END, {next_attempt_at} = v.at,
+    {status} = CASE WHEN o.{attempts} = 0 THEN 'PENDING' ELSE 'FAILED' END, {next_attempt_at} = v.pr_at,
     {lost_claims} = 0";
 
 /// Kept for longer. No answer yet, so the losses stay counted.
-pub(super) const RENEW: &str = "{next_attempt_at} = v.next";
+/// A clock that stepped back must not shorten the claim.
+pub(super) const RENEW: &str = "
+    {next_attempt_at} = CASE WHEN v.pr_next > o.{next_attempt_at} THEN v.pr_next ELSE o.{next_attempt_at} END";

@@ -64,6 +64,8 @@ impl<'a> Template<'a> {
             "settle_batch" => batch(self.dialect, 1, SETTLE_BATCH),
             "attempt_batch" => batch(self.dialect, 1, ATTEMPT_BATCH),
             "ids_batch" => batch(self.dialect, 1, IDS_BATCH),
+            "ids_batch(4)" => batch(self.dialect, 4, IDS_BATCH),
+            "bare_table" => self.dialect.quoted(self.table.name()),
             "tenant" => self.dialect.quoted(self.table.tenant().ok_or_else(|| broken(name))?),
             // True for root (the value is null); otherwise the row must be the tenant's.
             "in_scope(?2)" => self.in_scope(2),

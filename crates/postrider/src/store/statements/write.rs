@@ -48,6 +48,6 @@ pub(super) fn existing_keys(dialect: Dialect, by_tenant: bool) -> String {
 
 pub(super) fn insert_attempts() -> String {
     let names: Vec<_> = ATTEMPT_BATCH.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    let values: Vec<_> = ATTEMPT_BATCH.iter().map(|(name, _)| format!("v.{name}")).collect();
+    let values: Vec<_> = ATTEMPT_BATCH.iter().map(|(name, _)| format!("v.pr_{name}")).collect();
     format!("INSERT INTO {{attempt}} ({}) SELECT {} FROM {{attempt_batch}}", names.join(", "), values.join(", "))
 }
