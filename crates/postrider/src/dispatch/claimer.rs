@@ -5,6 +5,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -117,8 +118,9 @@ impl<E: OutboxEntity> Claimer<E> {
             }
             return Ok(Turn::Waited);
         }
-        // Endings that could not be written in time come first: their rows must not be sent again.
-        if self.shared.flights.are_overdue(self.shared.clock.monotonic()) {
+        // After an outage what this node holds comes first: it must not send its own rows again.
+        let cut_off = self.shared.cut_off.load(Ordering::SeqCst);
+        if cut_off && self.shared.flights.are_overdue(self.shared.clock.monotonic()) {
             tokio::select! {
                 () = self.shared.stopping.cancelled() => {}
                 () = self.shared.clock.sleep(self.shared.config.poll_min) => {}
@@ -187,11 +189,12 @@ impl<E: OutboxEntity> Claimer<E> {
 
     async fn poll(&mut self) -> Result<()> {
         let started = self.shared.clock.monotonic();
+        self.notice_steps().await?;
         if started >= self.next_suspects {
             self.next_suspects = started + SUSPECTS_EVERY;
             self.look_after_lost().await?;
+            self.notice_steps().await?;
         }
-        self.notice_steps().await?;
         let free = self.free();
         if free == 0 || self.shared.stopping.is_cancelled() {
             return Ok(());

@@ -83,8 +83,7 @@ impl Flights {
         }
     }
 
-    /// True if a claim has run out at `now` and nobody is known to have taken it over: its ending
-    /// may wait to be written, and this node must not claim the row anew before that.
+    /// True if a claim has run out at `now` and nobody is known to have taken it over.
     pub(super) fn are_overdue(&self, now: Duration) -> bool {
         let out = |known: &Arc<Known>| known.lease_until.load(Ordering::SeqCst) <= micros(now);
         self.lock().values().any(|known| !known.lost.is_cancelled() && out(known))

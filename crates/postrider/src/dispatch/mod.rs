@@ -18,6 +18,7 @@ mod settler;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,8 @@ struct Shared<E> {
     signal: Arc<Signal>,
     counters: Arc<Counters>,
     flights: Arc<Flights>,
+    /// Since the latest renewal that was answered, the database has failed.
+    cut_off: AtomicBool,
     /// Nothing new is claimed any more.
     stopping: CancellationToken,
     /// What is still under way is cut.
@@ -81,6 +84,7 @@ impl<E: OutboxEntity> Dispatcher<E> {
             signal,
             counters: Arc::default(),
             flights: Arc::default(),
+            cut_off: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             cutting: CancellationToken::new(),
         });

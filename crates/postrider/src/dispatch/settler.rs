@@ -5,6 +5,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -113,6 +114,7 @@ impl<E: OutboxEntity> Settler<E> {
         let (now, timeout) = (self.shared.clock.monotonic(), self.shared.config.claim_timeout);
         self.next_renewal = now + timeout / 3;
         if let Err(error) = renew(&self.shared).await {
+            self.shared.cut_off.store(true, Ordering::SeqCst);
             warn!(%error, "the claims could not be renewed; tried again soon");
             self.next_renewal = now + timeout / 12;
         }
@@ -124,6 +126,7 @@ impl<E: OutboxEntity> Settler<E> {
         let settled = match self.shared.rows.settle(&batch).await {
             Ok(settled) => settled,
             Err(error) => {
+                self.shared.cut_off.store(true, Ordering::SeqCst);
                 self.say_failed(&error, batch.len());
                 return false;
             }
@@ -219,12 +222,12 @@ impl<E: OutboxEntity> Settler<E> {
 pub(super) async fn renew<E: OutboxEntity>(shared: &Shared<E>) -> Result<()> {
     let timeout = shared.config.claim_timeout;
     let claims = shared.flights.claims();
-    if claims.is_empty() {
-        return Ok(());
+    if !claims.is_empty() {
+        let (asked, now) = (shared.clock.monotonic(), shared.clock.now());
+        let renewed = shared.rows.renew(&claims, now, now.plus(timeout)).await?;
+        shared.flights.renewed(&renewed, asked + timeout);
     }
-    let (asked, now) = (shared.clock.monotonic(), shared.clock.now());
-    let renewed = shared.rows.renew(&claims, now, now.plus(timeout)).await?;
-    shared.flights.renewed(&renewed, asked + timeout);
+    shared.cut_off.store(false, Ordering::SeqCst);
     Ok(())
 }
 

@@ -302,13 +302,17 @@ on_both! {
         let id = world.pending().await;
         let channel = Arc::new(RecordingChannel::new("email"));
         let (_outbox, dispatcher) = start_with(&world, channel.clone(), DispatchConfig::new("n1"));
-        if world.database.dialect() == postrider::store::Dialect::Postgres {
+        let on_postgres = world.database.dialect() == postrider::store::Dialect::Postgres;
+        if on_postgres {
             eventually("it waits", async || world.clock.sleepers() >= 2).await;
             assert_eq!(world.state(id).await.status, OutboxStatus::Pending);
-            world.clock.set(SystemClock::new().now());
         }
         eventually("it claims", async || {
             world.clock.advance(seconds(2));
+            if on_postgres {
+                // The wall clock is mended; only the monotonic one runs fast.
+                world.clock.set(SystemClock::new().now());
+            }
             world.state(id).await.status == OutboxStatus::Sent
         })
         .await;
