@@ -46,7 +46,7 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>, endings: mpsc::Sen
         next_suspects: Duration::ZERO,
         next_clock: Duration::ZERO,
         clock_is_off: false,
-        floor: Timestamp::MIN,
+        floor: None,
         seen: None,
         polled_last: false,
         failures: 0,
@@ -67,7 +67,7 @@ struct Claimer<E> {
     next_clock: Duration,
     clock_is_off: bool,
     /// No row due before this is looked at, but for sweeps.
-    floor: Timestamp,
+    floor: Option<Timestamp>,
     /// Wall time and monotonic reading of the latest poll, to notice a clock that steps.
     seen: Option<(Timestamp, Duration)>,
     polled_last: bool,
@@ -205,7 +205,7 @@ impl<E: OutboxEntity> Claimer<E> {
             now: lease.now,
             reclaim_at: lease.reclaim_at,
             node: self.shared.config.node.clone(),
-            floor: if sweep { Timestamp::MIN } else { self.floor },
+            floor: if sweep { None } else { self.floor },
             limit: free,
         };
         let claimed = self.shared.rows.claim_due(&order).await?;
@@ -215,7 +215,7 @@ impl<E: OutboxEntity> Claimer<E> {
             if sweep {
                 self.next_sweep = started + SWEEP_EVERY;
             }
-            self.floor = lease.now.minus(FLOOR_LAG);
+            self.floor = Some(lease.now.minus(FLOOR_LAG));
         }
         self.schedule(found, free).await
     }
@@ -230,7 +230,7 @@ impl<E: OutboxEntity> Claimer<E> {
                 renew(&self.shared).await?;
             }
             if wall < wall_before {
-                self.floor = Timestamp::MIN;
+                self.floor = None;
             }
         }
         self.seen = Some((wall, reading));
@@ -249,7 +249,7 @@ impl<E: OutboxEntity> Claimer<E> {
         self.interval = if often { config.poll_min } else { (self.interval * 2).min(config.poll_max) };
         let mut pause = self.interval.mul_f64(jitter(self.shared.clock.monotonic()));
         if self.interval > config.poll_min
-            && let Some(next_due) = self.shared.rows.next_due(self.floor).await?
+            && let Some(next_due) = self.shared.rows.next_due(self.floor.unwrap_or(Timestamp::MIN)).await?
         {
             pause = pause.min(next_due.since(self.shared.clock.now()).max(config.poll_min));
         }

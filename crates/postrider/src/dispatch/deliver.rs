@@ -55,7 +55,10 @@ pub(super) async fn deliver<E: OutboxEntity>(
     let settlement =
         Settlement { claim, at: shared.clock.now(), ending, ledger, started_at: Some(started_at), node, blame, losses };
     let (done, confirmed) = oneshot::channel();
-    if endings.send(Job { settlement, flight, done, bare: false }).await.is_ok() {
+    let sent = endings.send(Job { settlement, flight, done, bare: false }).await;
+    // The settler ends once nobody can send it anything more; it must not wait for who waits for it.
+    drop(endings);
+    if sent.is_ok() {
         // The slot is held until the database confirmed.
         let _ = confirmed.await;
     }

@@ -207,7 +207,10 @@ impl<E: OutboxEntity> Settler<E> {
         self.shared.clock.sleep(pause).await;
     }
 
-    fn is_finished(&self) -> bool {
+    fn is_finished(&mut self) -> bool {
+        if self.jobs.is_closed() && self.jobs.is_empty() {
+            self.closed_at.get_or_insert(self.shared.clock.monotonic());
+        }
         let Some(closed_at) = self.closed_at else { return false };
         let given_up = self.shared.clock.monotonic() >= closed_at + self.shared.config.claim_timeout;
         if given_up && !self.pending.is_empty() {

@@ -36,8 +36,8 @@ pub struct ClaimOrder {
     pub reclaim_at: Timestamp,
     /// The claiming node's name.
     pub node: String,
-    /// No row due before this instant is looked at; [`Timestamp::MIN`] looks at all.
-    pub floor: Timestamp,
+    /// No row due before this instant is looked at; `None` looks at all.
+    pub floor: Option<Timestamp>,
     /// Most rows.
     pub limit: usize,
 }
@@ -92,14 +92,16 @@ impl<E: OutboxEntity> Rows<E, Root> {
     /// As [`Self::claim`].
     pub async fn claim_due(&self, order: &ClaimOrder) -> Result<Vec<Claimed<E>>> {
         let limit = i64::try_from(order.limit).unwrap_or(i64::MAX);
-        let text = Arc::clone(&self.shared.statements.claim_due);
-        let values = vec![
-            order.now.into(),
-            order.reclaim_at.into(),
-            order.node.as_str().into(),
-            order.floor.into(),
-            limit.into(),
-        ];
+        let statements = &self.shared.statements;
+        let mut values = vec![order.now.into(), order.reclaim_at.into(), order.node.as_str().into(), limit.into()];
+        let text = match order.floor {
+            Some(floor) => {
+                values.push(floor.into());
+                &statements.claim_due
+            }
+            None => &statements.claim_all_due,
+        };
+        let text = Arc::clone(text);
         self.take(text, values).await
     }
 

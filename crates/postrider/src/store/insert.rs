@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::{Connection, Rows, codec};
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::text::refuse_nul;
 use crate::model::{Kind, OutboxEntity, OutboxId, OutboxRow, TenantId, Value};
 
 /// Most rows of one statement.
@@ -99,7 +100,14 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     ) -> Result<()> {
         let mut values = Vec::with_capacity(open.len() * self.shared.kinds.len());
         for index in open {
-            values.extend(codec::encode(&chunk[*index], self.shared.by_tenant)?);
+            let encoded = codec::encode(&chunk[*index], self.shared.by_tenant)?;
+            for value in &encoded {
+                // Refused on every database alike, though only PostgreSQL could not store it.
+                if let Value::Text(Some(text)) = value {
+                    refuse_nul("row", text)?;
+                }
+            }
+            values.extend(encoded);
         }
         let text = self.shared.statements.insert(open.len());
         let created = connection.fetch(&text, &values, &[Kind::Uuid]).await?;

@@ -6,6 +6,7 @@ use super::database::read;
 use super::history::{self, HistoryLine};
 use super::{Fetched, Root, Rows, Tenant, codec};
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::text::refuse_nul;
 use crate::model::{ByTenant, Kind, OutboxEntity, OutboxId, OutboxStatus, TenantId, Timestamp, Value};
 
 /// Which rows a list shows.
@@ -123,6 +124,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     }
 
     async fn by_key(&self, key: &str, tenant: Value) -> Result<Vec<E>> {
+        refuse_nul("dedupe key", key)?;
         let values = vec![key.into(), tenant];
         let found = self.fetch(&self.shared.statements.by_key, values, self.shared.kinds.clone()).await?;
         found.into_iter().map(|row| codec::decode(row, self.shared.by_tenant)).collect()

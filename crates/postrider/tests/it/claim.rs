@@ -14,7 +14,7 @@ fn order(world: &World, limit: usize) -> ClaimOrder {
         now: world.now(),
         reclaim_at: world.now().plus(seconds(60)),
         node: "n1".to_owned(),
-        floor: Timestamp::MIN,
+        floor: None,
         limit,
     }
 }

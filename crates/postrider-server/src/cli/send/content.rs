@@ -69,15 +69,15 @@ impl Send {
             )));
         }
         let recipients = self.to.iter().enumerate().map(|(at, to)| {
-            let (name, address) = if self.channel == "email" { mailbox(to) } else { (None, to.as_str()) };
-            let who = self.recipient.get(at).map_or(address, String::as_str);
-            let mut recipient = Recipient::new(who).at(&self.channel, address);
+            let (name, address) = if self.channel == "email" { mailbox(to)? } else { (None, to.clone()) };
+            let who = self.recipient.get(at).map_or(address.as_str(), String::as_str);
+            let mut recipient = Recipient::new(who).at(&self.channel, address.clone());
             if let Some(name) = name {
                 recipient = recipient.display_name(name);
             }
-            self.cc.iter().fold(recipient, |recipient, cc| recipient.cc(cc))
+            Ok(self.cc.iter().fold(recipient, |recipient, cc| recipient.cc(cc)))
         });
-        Ok(recipients.collect())
+        recipients.collect()
     }
 
     fn content(&self) -> Result<Content, Failure> {
@@ -135,15 +135,29 @@ fn given_or_stdin(flag: &str, given: Option<&str>) -> Result<Option<String>, Fai
 }
 
 /// Takes `Name <address>` apart; anything else is an address, for the library to judge.
-fn mailbox(text: &str) -> (Option<&str>, &str) {
-    match text.trim().strip_suffix('>').and_then(|text| text.rsplit_once('<')) {
-        Some((name, address)) => {
-            let name = name.trim();
-            let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-            (Some(bare).filter(|name| !name.is_empty()), address)
-        }
-        None => (None, text),
+///
+/// A name that holds an address is a list in disguise, of which all but one would be lost.
+fn mailbox(text: &str) -> Result<(Option<String>, String), Failure> {
+    let Some((name, address)) = text.trim().strip_suffix('>').and_then(|text| text.rsplit_once('<')) else {
+        return Ok((None, text.to_owned()));
+    };
+    let name = name.trim();
+    let quoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    if quoted.is_none() && name.contains(['<', '>', '@']) {
+        return Err(Failure::usage(format!("--to {text:?} looks like several recipients; repeat --to for each")));
     }
+    let name = quoted.map_or_else(|| name.to_owned(), unescaped);
+    Ok((Some(name).filter(|name| !name.is_empty()), address.to_owned()))
+}
+
+/// What a quoted name means: a backslash stands before the character that is meant.
+fn unescaped(quoted: &str) -> String {
+    let mut name = String::with_capacity(quoted.len());
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        name.push(if character == '\\' { characters.next().unwrap_or(character) } else { character });
+    }
+    name
 }
 
 #[cfg(test)]
@@ -158,8 +172,17 @@ mod tests {
             ("\"Alice, A.\" <a@example.com>", (Some("Alice, A."), "a@example.com")),
             ("<a@example.com>", (None, "a@example.com")),
             ("a@example.com>", (None, "a@example.com>")),
+            (r#""Ann \"Q\" O" <a@example.com>"#, (Some(r#"Ann "Q" O"#), "a@example.com")),
         ] {
-            assert_eq!(mailbox(text), parts, "{text}");
+            let (name, address) = mailbox(text).unwrap_or_else(|_| panic!("{text} is refused"));
+            assert_eq!((name.as_deref(), address.as_str()), parts, "{text}");
+        }
+    }
+
+    #[test]
+    fn several_recipients_in_one_flag_are_refused() {
+        for text in ["A <a@example.com>, B <b@example.com>", "a@example.com, B <b@example.com>"] {
+            assert!(mailbox(text).is_err(), "{text}");
         }
     }
 }

@@ -56,9 +56,8 @@ fn kind_of(state: &str, sqlite: Option<u32>) -> ErrorKind {
         ("40001" | "40P01", _) => ErrorKind::TransactionGone,
         ("55P03", _) => ErrorKind::Locked,
         // Read only: the server is a standby, or becomes one. Prerequisite: connections are not allowed now.
-        ("25006" | "55000", _) => ErrorKind::Transient,
         // Connection, resources (disk, memory, connections), operator (shut down, cancelled), system (I/O).
-        (_, "08" | "53" | "57" | "58") => ErrorKind::Transient,
+        ("25006" | "55000", _) | (_, "08" | "53" | "57" | "58") => ErrorKind::Transient,
         // Data exception, integrity constraint.
         (_, "22" | "23") => ErrorKind::Refused,
         _ => ErrorKind::Database,

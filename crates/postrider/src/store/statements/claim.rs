@@ -14,12 +14,13 @@ const TAKE: &str = "
 /// A stale SENDING that was lost twice before is left to the lone claim.
 const NOT_SUSPECT: &str = "({status} <> 'SENDING' OR {lost_claims} < 2)";
 
-/// Up to `?5` due rows, oldest first, none before the floor `?4`.
-pub(super) fn claim_due(dialect: Dialect) -> String {
+/// Up to `?4` due rows, oldest first, none before the floor `?5` if there is one.
+pub(super) fn claim_due(dialect: Dialect, floor: bool) -> String {
+    let floor = if floor { "AND {next_attempt_at} >= ?5" } else { "" };
     let pick = format!(
         "SELECT {{id}} AS pr_due_id FROM {{table}}
-         WHERE {{claimable}} AND {{next_attempt_at}} <= ?1 AND {{next_attempt_at}} >= ?4 AND {NOT_SUSPECT}
-         ORDER BY {{next_attempt_at}}, {{id}} LIMIT ?5"
+         WHERE {{claimable}} AND {{next_attempt_at}} <= ?1 {floor} AND {NOT_SUSPECT}
+         ORDER BY {{next_attempt_at}}, {{id}} LIMIT ?4"
     );
     take(dialect, &pick, "")
 }

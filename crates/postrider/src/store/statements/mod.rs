@@ -33,6 +33,7 @@ pub(crate) const CLAIMABLE: &str = "{status} IN ('PENDING', 'FAILED', 'SENDING')
 #[derive(Debug, Clone)]
 pub(crate) struct Statements {
     pub(crate) claim_due: Arc<str>,
+    pub(crate) claim_all_due: Arc<str>,
     pub(crate) claim_ids: Arc<str>,
     pub(crate) claim_suspect: Arc<str>,
     pub(crate) bury_lost: Arc<str>,
@@ -74,7 +75,8 @@ impl Statements {
         let of = |text: &str| template.fill(text);
         let settle = |set: &str| of(&settle::settle(set));
         Ok(Self {
-            claim_due: of(&claim::claim_due(dialect))?,
+            claim_due: of(&claim::claim_due(dialect, true))?,
+            claim_all_due: of(&claim::claim_due(dialect, false))?,
             claim_ids: of(&claim::claim_ids(dialect))?,
             claim_suspect: of(&claim::claim_suspect(dialect))?,
             bury_lost: of(&claim::bury_lost())?,
@@ -137,6 +139,7 @@ impl Statements {
             ("insert (2 rows)", self.insert(2)),
             ("existing_keys", text(&self.existing_keys)),
             ("claim_due", text(&self.claim_due)),
+            ("claim_all_due", text(&self.claim_all_due)),
             ("claim_ids", text(&self.claim_ids)),
             ("claim_suspect", text(&self.claim_suspect)),
             ("bury_lost", text(&self.bury_lost)),
