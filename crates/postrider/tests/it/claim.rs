@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use postrider::ErrorKind;
-use postrider::model::{Clock, OutboxId, OutboxStatus, Timestamp};
-use postrider::store::{Claim, ClaimOrder};
+use postrider::model::{Clock, Kind, OutboxId, OutboxStatus, Timestamp};
+use postrider::store::{Claim, ClaimOrder, Dialect};
 
 use super::support::{World, on_both, seconds, start};
 
@@ -22,6 +22,18 @@ fn order(world: &World, limit: usize) -> ClaimOrder {
 async fn claim(world: &World, id: OutboxId) -> Option<Claim> {
     let reclaim_at = world.now().plus(seconds(60));
     world.rows().claim(id, world.now(), reclaim_at, "n1").await.unwrap().map(|claimed| claimed.claim)
+}
+
+/// What stands in the row's `next_attempt_at`, in microseconds, computed by the database.
+async fn stored_micros(world: &World, id: OutboxId) -> i64 {
+    let (column, place) = match world.database.dialect() {
+        Dialect::Postgres => ("(EXTRACT(epoch FROM next_attempt_at) * 1000000)::bigint", "$1"),
+        _ => ("next_attempt_at", "?1"),
+    };
+    let sql = format!("SELECT {column} FROM postrider_outbox WHERE id = {place}");
+    let mut reader = world.database.reader().await.unwrap();
+    let found = reader.fetch(&sql, &[id.as_uuid().into()], &[Kind::Int]).await.unwrap();
+    found.into_iter().flatten().next().unwrap().try_into().unwrap()
 }
 
 on_both! {
@@ -157,7 +169,9 @@ on_both! {
             world.clock.set(Timestamp::parse(text).unwrap());
             let now = world.now();
             let id = world.pending().await;
-            assert!(world.state(id).await.next_attempt_at <= now);
+            // The column itself, not what it reads back as: cut, never later than the given instant.
+            let given: i128 = text.parse::<jiff::Timestamp>().unwrap().as_nanosecond();
+            assert_eq!(i128::from(stored_micros(&world, id).await), given / 1_000, "{text}");
             let found = world.rows().find_due(&[OutboxStatus::Pending], now, 10).await.unwrap();
             assert!(found.iter().any(|entity| entity.row.id == id), "{text}");
             let claimed = world.rows().claim(id, now, now, "n1").await.unwrap().unwrap();

@@ -109,6 +109,20 @@ on_both! {
         assert_eq!(duplicates, [0, 600, 1_199]);
     }
 
+    /// Contract C2.2: another unique index of the application's is no duplicate, but an error.
+    async fn another_unique_index_is_not_taken_for_a_duplicate(world: World) {
+        world.sql("CREATE UNIQUE INDEX one_subject ON postrider_outbox (subject)").await;
+        let mut first = world.draft();
+        first.row.subject = Some("same".to_owned());
+        let mut second = world.draft();
+        second.row.subject = Some("same".to_owned());
+        world.insert(vec![first]).await;
+        let mut open = world.database.begin().await.unwrap();
+        let refused = world.rows().insert(open.connection(), &[second]).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
+        open.rollback().await.unwrap();
+    }
+
     /// An entity of another tenant than the scope's is refused before any SQL.
     async fn a_scope_writes_its_own_tenant_only(world: World) {
         let scoped = world.repository.scoped(&TenantId::new("a").unwrap());

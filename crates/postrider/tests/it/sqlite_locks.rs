@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ErrorKind;
+use postrider::model::Kind;
+use postrider::store::{Database, SqliteDatabase, Synchronous};
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::support::{World, seconds};
@@ -34,6 +36,30 @@ async fn writers_wait_for_each_other() {
     for writer in writers {
         writer.await.unwrap();
     }
+}
+
+/// Two pools stand for two processes: transactions that read first and then write never fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_of_two_processes_that_read_and_then_write_wait_for_each_other() {
+    let world = Arc::new(World::sqlite().await.unwrap());
+    let other = SqliteDatabase::open(world.test.path().unwrap(), Synchronous::Full).await.unwrap();
+    let pools: [Arc<dyn Database>; 2] = [Arc::clone(&world.database), Arc::new(other)];
+    let mut writers = Vec::new();
+    for database in pools.iter().cycle().take(8) {
+        let (world, database) = (Arc::clone(&world), Arc::clone(database));
+        writers.push(tokio::spawn(async move {
+            for _ in 0..30 {
+                let mut open = database.begin().await.unwrap();
+                open.connection().fetch("SELECT COUNT(*) FROM postrider_outbox", &[], &[Kind::Int]).await.unwrap();
+                world.rows().insert(open.connection(), &[world.draft()]).await.unwrap();
+                open.commit().await.unwrap();
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(world.rows().list(&Default::default(), 1_000).await.unwrap().rows.len(), 240);
 }
 
 /// A caller's deferred transaction that has read cannot wait: a typed, retryable error that says
