@@ -137,6 +137,7 @@ impl<E: OutboxEntity> Claimer<E> {
         self.polled_last = false;
         let handed_over = self.shared.signal.take(self.free());
         if !handed_over.is_empty() {
+            self.notice_steps().await?;
             let lease = self.lease();
             let claimed =
                 self.shared.rows.claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node).await?;
@@ -295,6 +296,9 @@ impl<E: OutboxEntity> Claimer<E> {
     fn send_off(&self, claimed: Vec<Claimed<E>>, lease_until: Duration) {
         self.shared.counters.claimed(claimed.len());
         for claimed in claimed {
+            if self.shared.flights.adopt(claimed.claim, lease_until) {
+                continue;
+            }
             // A claimed row is always looked after, slot or not.
             let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
             let flight = self.shared.flights.depart(claimed.claim, lease_until);

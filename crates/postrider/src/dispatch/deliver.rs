@@ -52,8 +52,16 @@ pub(super) async fn deliver<E: OutboxEntity>(
         return;
     };
     let node = Some(shared.config.node.clone());
-    let settlement =
-        Settlement { claim, at: shared.clock.now(), ending, ledger, started_at: Some(started_at), node, blame, losses };
+    let settlement = Settlement {
+        claim: flight.claim(),
+        at: shared.clock.now(),
+        ending,
+        ledger,
+        started_at: Some(started_at),
+        node,
+        blame,
+        losses,
+    };
     let (done, confirmed) = oneshot::channel();
     let sent = endings.send(Job { settlement, flight, done, bare: false }).await;
     // The settler ends once nobody can send it anything more; it must not wait for who waits for it.

@@ -1,19 +1,20 @@
 //! The rows that this node is delivering, and how long it may count on each claim.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::model::OutboxId;
 use crate::store::{Claim, Renewed};
 
 /// One claimed row under way; it lands when this is dropped, however its delivery ended.
 #[derive(Debug)]
 pub(super) struct Flight {
-    claim: Claim,
+    id: OutboxId,
     known: Arc<Known>,
     flights: Arc<Flights>,
 }
@@ -24,9 +25,16 @@ struct Known {
     /// The claim was taken over by somebody else.
     lost: CancellationToken,
     lease_until: AtomicU64,
+    /// The claim's `claim_seq`; a later one once this node has claimed the row anew itself.
+    seq: AtomicI64,
 }
 
 impl Flight {
+    /// The claim under which the row is under way now.
+    pub(super) fn claim(&self) -> Claim {
+        Claim { id: self.id, seq: self.known.seq.load(Ordering::SeqCst) }
+    }
+
     /// How much of the lease is left at `now`, on the monotonic clock.
     pub(super) fn lease_left(&self, now: Duration) -> Duration {
         Duration::from_micros(self.known.lease_until.load(Ordering::SeqCst)).saturating_sub(now)
@@ -40,7 +48,9 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.flights.lock().remove(&self.claim);
+        let mut flights = self.flights.lock();
+        flights.remove(&self.claim());
+        drop(flights);
         self.flights.landed.notify_waiters();
     }
 }
@@ -56,10 +66,27 @@ impl Flights {
     /// Notes a claimed row; its lease lasts until `lease_until` on the monotonic clock, counted
     /// from before the claim was asked for.
     pub(super) fn depart(self: &Arc<Self>, claim: Claim, lease_until: Duration) -> Flight {
-        let known =
-            Arc::new(Known { lost: CancellationToken::new(), lease_until: AtomicU64::new(micros(lease_until)) });
+        let known = Arc::new(Known {
+            lost: CancellationToken::new(),
+            lease_until: AtomicU64::new(micros(lease_until)),
+            seq: AtomicI64::new(claim.seq),
+        });
         self.lock().insert(claim, Arc::clone(&known));
-        Flight { claim, known, flights: Arc::clone(self) }
+        Flight { id: claim.id, known, flights: Arc::clone(self) }
+    }
+
+    /// True if the row is under way here already, under an older claim that ran out: what is under
+    /// way goes on under this claim, and the row must not be sent a second time.
+    pub(super) fn adopt(&self, claim: Claim, lease_until: Duration) -> bool {
+        let mut flights = self.lock();
+        let older = |(known, state): (&Claim, &Arc<Known>)| {
+            (known.id == claim.id && !state.lost.is_cancelled()).then_some(*known)
+        };
+        let Some(state) = flights.iter().find_map(older).and_then(|older| flights.remove(&older)) else { return false };
+        state.seq.store(claim.seq, Ordering::SeqCst);
+        state.lease_until.fetch_max(micros(lease_until), Ordering::SeqCst);
+        flights.insert(claim, state);
+        true
     }
 
     /// How many rows are under way.

@@ -122,6 +122,9 @@ impl<E: OutboxEntity> Settler<E> {
 
     /// True if everything that was asked for is written or known to be lost.
     async fn settle(&mut self) -> bool {
+        for job in &mut self.pending {
+            job.settlement.claim = job.flight.claim();
+        }
         let batch: Vec<_> = self.pending.iter().take(BATCH).map(|job| job.settlement.clone()).collect();
         let settled = match self.shared.rows.settle(&batch).await {
             Ok(settled) => settled,
@@ -136,6 +139,8 @@ impl<E: OutboxEntity> Settler<E> {
             let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else { continue };
             let mut job = self.pending.swap_remove(at);
             match settled.now {
+                // Meanwhile this node has claimed the row anew: it is settled under that claim.
+                Ok(None) if job.flight.claim() != settled.claim => self.pending.push(job),
                 Ok(now) => self.confirm(job, now),
                 Err(error) if !error.blames_the_row() => {
                     // Somebody holds the row, or the database went away in between: not its fault.

@@ -137,6 +137,10 @@ impl Ddl {
             "CHECK ({} IN ('PENDING', 'SENDING', 'SENT', 'FAILED', 'DEAD', 'SUPPRESSED'))",
             self.named(column::STATUS)
         ));
+        if self.dialect == Dialect::Sqlite {
+            // STRICT lets any blob in; an id of another length could be told from no other.
+            lines.push(format!("CHECK (length({}) = 16)", self.named(column::ID)));
+        }
         format!(
             "CREATE TABLE {} (\n    {}\n){}",
             self.qualified(self.table.name()),
