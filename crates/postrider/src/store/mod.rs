@@ -70,7 +70,7 @@ impl<E: OutboxEntity> OutboxRepository<E> {
     /// The rows in the entity's default table.
     ///
     /// # Errors
-    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if a name is no identifier.
+    /// [`ErrorKind::Configuration`] if a name is no identifier.
     pub fn new(database: Arc<dyn Database>, clock: Arc<dyn Clock>) -> Result<Self> {
         Self::with_table(database, clock, E::table()?)
     }
