@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where what it needs is not there")]
 
 mod content;
+mod contract;
 mod doubt;
 mod login;
 mod pool;

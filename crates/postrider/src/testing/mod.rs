@@ -1,10 +1,13 @@
 //! Doubles for tests, an application's own too: a clock that is turned by hand, a channel that
-//! records, and the state machine in plain words to compare a database with.
+//! records, the contract that every channel must pass, and the state machine in plain words to compare
+//! a database with.
 
+mod channel;
 mod clock;
 mod recording;
 mod reference;
 
+pub use channel::assert_channel_contract;
 pub use clock::ManualClock;
 pub use recording::RecordingChannel;
 pub use reference::{Act, Model};
