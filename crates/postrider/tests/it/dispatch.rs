@@ -441,7 +441,8 @@ on_both! {
         })
         .await;
         let history = world.rows().history(id).await.unwrap();
-        assert!(history[0].error.as_deref().unwrap().contains("600 s"));
+        let put_off = history.iter().find(|line| line.event == "defer").unwrap();
+        assert!(put_off.error.as_deref().unwrap().contains("600 s"));
         let stopping = tokio::spawn(dispatcher.shutdown());
         channel.let_go();
         eventually("the dispatcher stops", async || {
