@@ -1,4 +1,4 @@
-//! The signals that end the daemon: SIGTERM and SIGINT.
+//! The signals that end the daemon: SIGTERM, SIGINT, and SIGHUP of a closed terminal.
 
 use std::io;
 
@@ -12,6 +12,8 @@ pub(crate) struct Signals {
     terminate: Signal,
     #[cfg(unix)]
     interrupt: Signal,
+    #[cfg(unix)]
+    hang_up: Signal,
 }
 
 impl Signals {
@@ -19,7 +21,8 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+        let (interrupt, hang_up) = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+        Ok(Self { terminate, interrupt, hang_up })
     }
 
     /// Waits for the next signal and returns its name.
@@ -28,6 +31,7 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hang_up.recv() => "SIGHUP",
         }
     }
 

@@ -122,7 +122,11 @@ impl Statements {
                 if column > 0 {
                     text.push_str(", ");
                 }
-                text.push_str(&self.dialect.placeholder(row * self.columns + column + 1));
+                match self.dialect {
+                    // SQLite looks every numbered one up among all before it: forty times slower here.
+                    Dialect::Sqlite => text.push('?'),
+                    Dialect::Postgres => text.push_str(&self.dialect.placeholder(row * self.columns + column + 1)),
+                }
             }
             text.push(')');
         }
