@@ -75,7 +75,7 @@ pub enum Heard {
 }
 
 /// An open transaction of the library's own.
-pub trait Transaction: Connection {
+pub trait Transaction: Send {
     /// Commits. An error leaves the result unknown: it may have been committed.
     fn commit(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
 

@@ -9,9 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::failed;
 use crate::error::Result;
-use crate::model::{Kind, Value};
-use crate::store::connection::Fetched;
-use crate::store::{Connection, Dialect, Transaction};
+use crate::store::{Connection, Transaction};
 
 /// An open transaction. Dropped unfinished, at any await, its connection is closed, not pooled:
 /// a connection with an open transaction, or with an unread answer, is never handed out again.
@@ -71,27 +69,5 @@ where
 
     fn connection(&mut self) -> &mut dyn Connection {
         &mut self.connection
-    }
-}
-
-impl<DB: Driver> Connection for PoolTransaction<DB>
-where
-    PoolConnection<DB>: Connection,
-{
-    fn dialect(&self) -> Dialect {
-        self.connection.dialect()
-    }
-
-    fn execute<'c>(&'c mut self, sql: &'c str, values: &'c [Value]) -> BoxFuture<'c, Result<u64>> {
-        self.connection.execute(sql, values)
-    }
-
-    fn fetch<'c>(
-        &'c mut self,
-        sql: &'c str,
-        values: &'c [Value],
-        kinds: &'c [Kind],
-    ) -> BoxFuture<'c, Result<Vec<Fetched>>> {
-        self.connection.fetch(sql, values, kinds)
     }
 }
