@@ -12,5 +12,5 @@
 pub mod email;
 pub mod sandbox;
 
-pub use email::{Credentials, EmailChannel, EmailConfig, Timeouts, TlsMode};
+pub use email::{Credentials, EmailChannel, EmailConfig, RelayReport, Timeouts, TlsMode};
 pub use sandbox::SandboxChannel;

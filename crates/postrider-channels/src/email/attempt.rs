@@ -13,9 +13,11 @@
 //! It must cross the point of no return before the final dot and at no other place, and must never
 //! call a message undelivered once that dot was on its way and the server did not say so.
 
+use std::time::Duration;
+
 use postrider::channel::Delivery;
 use postrider::model::text::storable_error;
-use postrider::model::{AddressState, Blame, InDoubt, Ledger, Outcome, Role};
+use postrider::model::{AddressState, Blame, FailureScope, InDoubt, Ledger, Outcome, Role};
 
 use super::EmailChannel;
 use super::mail::{Addressee, Mail, Unsendable};
@@ -54,18 +56,22 @@ pub(super) async fn attempt(channel: &EmailChannel, delivery: Delivery<'_>) -> O
         Ok(transaction) => transaction,
         Err(outcome) => return outcome,
     };
+    let mut watch = Watch { channel, delivery, begun: clock.monotonic(), ended: false };
     let mut checkout = match channel.pool.checkout(clock).await {
         Ok(checkout) => checkout,
-        Err(failure) => return Trouble::from(failure).into_outcome(None),
+        Err(failure) => return watch.failed(failure),
     };
     let mut result = transaction.run(checkout.session()).await;
     if checkout.is_reused() && result.as_ref().is_err_and(Failure::may_be_staleness) {
         tracing::debug!("a kept connection to the relay had gone stale; opening a new one");
         checkout = match checkout.replace(clock).await {
             Ok(fresh) => fresh,
-            Err(failure) => return Trouble::from(failure).into_outcome(None),
+            Err(failure) => return watch.failed(failure),
         };
         result = transaction.run(checkout.session()).await;
+    }
+    if let Ok(ending) = &result {
+        watch.ended(&ending.outcome);
     }
     match result {
         Ok(Ending { outcome, connection: Connection::Clean }) => {
@@ -82,7 +88,63 @@ pub(super) async fn attempt(channel: &EmailChannel, delivery: Delivery<'_>) -> O
             if is_usable {
                 checkout.reset_and_give_back(clock).await;
             }
-            Trouble::from(failure).into_outcome(None)
+            watch.failed(failure)
+        }
+    }
+}
+
+/// Tells the relay's health how an attempt ended, also one that is dropped since its time is over.
+struct Watch<'a> {
+    channel: &'a EmailChannel,
+    delivery: Delivery<'a>,
+    begun: Duration,
+    ended: bool,
+}
+
+impl Watch<'_> {
+    /// The conversation broke before anything was handed over.
+    fn failed(&mut self, failure: Failure) -> Outcome {
+        match failure.verdict() {
+            Verdict::Retry(FailureScope::Row, _) | Verdict::Reject(_) => self.works(),
+            Verdict::Retry(..) => self.fails(&failure.brief()),
+        }
+        Trouble::from(failure).into_outcome(None)
+    }
+
+    /// The conversation came to an end. One in doubt says nothing about the relay.
+    fn ended(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Sent(_) | Outcome::Reject(_) | Outcome::Gone(_) => self.works(),
+            Outcome::Retry(retry) if retry.scope == FailureScope::Row => self.works(),
+            // Without a ledger nobody refused: the delivery was cut.
+            Outcome::Retry(retry) if retry.ledger.is_some() => self.fails(match retry.scope {
+                FailureScope::Credential => "it asks for a login, or for another one",
+                _ => "it puts all messages off",
+            }),
+            _ => self.ended = true,
+        }
+    }
+
+    fn fails(&mut self, cause: &str) {
+        self.ended = true;
+        self.channel.health.fails(cause, self.begun, self.now());
+    }
+
+    fn works(&mut self) {
+        self.ended = true;
+        self.channel.health.works(self.begun, self.now());
+    }
+
+    fn now(&self) -> Duration {
+        self.delivery.clock().monotonic()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        // The dispatcher's time began a moment before.
+        if !self.ended && self.now().saturating_sub(self.begun) >= self.channel.deadline.mul_f64(0.9) {
+            self.fails("a delivery was not finished within the deadline");
         }
     }
 }

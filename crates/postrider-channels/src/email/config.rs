@@ -96,6 +96,21 @@ impl Timeouts {
         }
     }
 
+    /// The same limits, none longer than `most`.
+    pub(super) fn at_most(self, most: Duration) -> Self {
+        Self {
+            slot: self.slot.min(most),
+            connect: self.connect.min(most),
+            greeting: self.greeting.min(most),
+            command: self.command.min(most),
+            mail: self.mail.min(most),
+            recipient: self.recipient.min(most),
+            data_start: self.data_start.min(most),
+            data_block: self.data_block.min(most),
+            data_end: self.data_end.min(most),
+        }
+    }
+
     /// Each limit under the name of its setting.
     pub(super) fn named(&self) -> [(&'static str, Duration); 9] {
         [

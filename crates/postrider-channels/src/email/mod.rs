@@ -8,6 +8,8 @@
 //! | `mail` | what a row asks for, read and checked |
 //! | `message` | the bytes that follow DATA, the same on every attempt |
 //! | `attempt` | one row through one conversation, with a result per address |
+//! | `health` | whether the relay works, logged once when that changes |
+//! | `probe` | a look at the relay without a mail |
 //! | `results` | what an answer makes of an address and of a row |
 //! | `smtp/` | the conversation itself and the pool of connections |
 //!
@@ -16,9 +18,11 @@
 
 mod attempt;
 mod config;
+mod health;
 pub(crate) mod mail;
 pub(crate) mod mailbox;
 pub(crate) mod message;
+mod probe;
 mod results;
 mod settle;
 mod smtp;
@@ -33,7 +37,9 @@ use postrider::model::{InDoubtPolicy, OutboxView, Outcome};
 use postrider::policy::RetryPolicy;
 
 pub use config::{Credentials, EmailConfig, Timeouts, TlsMode};
+pub use probe::RelayReport;
 
+use health::Health;
 use mail::{Mail, Unsendable};
 use mailbox::Mailbox;
 use message::Message;
@@ -52,6 +58,7 @@ pub(crate) const NAME: &str = "email";
 /// now is tried again alone. The result of each address is in the outcome's ledger.
 pub struct EmailChannel {
     pool: Pool,
+    health: Health,
     from: Mailbox,
     message_id_domain: String,
     deadline: Duration,
@@ -67,7 +74,9 @@ impl EmailChannel {
     /// the remedy.
     pub fn new(config: EmailConfig) -> Result<Self> {
         let settled = config.settle()?;
+        let health = Health::new(format!("{}:{}", settled.relay.host, settled.relay.port));
         Ok(Self {
+            health,
             pool: Pool::new(settled.relay, settled.pool_size),
             from: settled.from,
             message_id_domain: settled.message_id_domain,

@@ -6,6 +6,7 @@ mod contract;
 mod doubt;
 mod login;
 mod pool;
+mod probe;
 mod recipients;
 mod refusals;
 mod sandbox;

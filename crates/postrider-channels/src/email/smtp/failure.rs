@@ -88,6 +88,25 @@ impl Failure {
             }
     }
 
+    /// The reason for a log: what happened, without the words of the peer.
+    pub(crate) fn brief(&self) -> String {
+        let phase = self.phase.name();
+        match &self.cause {
+            Cause::Refused(reply) if self.phase == Phase::Auth => format!("login refused ({})", reply.code()),
+            Cause::Refused(reply) => format!("it answered {phase} with {}", reply.code()),
+            Cause::Unresolved(_) => "its name cannot be resolved".to_owned(),
+            Cause::Unreachable(error) => brief_io(error),
+            Cause::Handshake(error) => format!("TLS failed: {error}"),
+            Cause::Injected => "it sent more than one reply to STARTTLS".to_owned(),
+            Cause::Lost(_) => format!("connection lost during {phase}"),
+            Cause::TimedOut(limit) => format!("no answer within {limit:?} during {phase}"),
+            Cause::Malformed(_) => format!("its answer during {phase} cannot be read"),
+            Cause::NotOffered(what) => format!("it does not offer {what}"),
+            Cause::LoginInClear => "the login would travel unencrypted".to_owned(),
+            Cause::PoolExhausted(limit) => format!("no connection to it became free within {limit:?}"),
+        }
+    }
+
     /// The reason for people, as it is stored.
     pub(crate) fn text(&self) -> String {
         let phase = self.phase.name();
@@ -112,6 +131,15 @@ impl Failure {
                 format!("no connection to the relay became free within {limit:?}")
             }
         })
+    }
+}
+
+/// The kind if the standard library has one, such as "connection refused".
+fn brief_io(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::Other => error.to_string(),
+        kind if kind.to_string() == "uncategorized error" => error.to_string(),
+        kind => kind.to_string(),
     }
 }
 

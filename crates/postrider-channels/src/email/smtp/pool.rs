@@ -56,6 +56,11 @@ impl Pool {
         Self { relay, slots: Semaphore::new(size), idle: Mutex::new(Vec::new()) }
     }
 
+    /// What it connects to.
+    pub(crate) fn relay(&self) -> &Relay {
+        &self.relay
+    }
+
     /// A session that is ready for MAIL: a kept one if there is one, otherwise a new one.
     ///
     /// # Errors
@@ -84,7 +89,7 @@ impl Pool {
     }
 
     async fn open(&self, clock: &dyn Clock) -> Result<Kept, Failure> {
-        let session = Session::open(&self.relay, clock).await?;
+        let session = Session::open(&self.relay, self.relay.timeouts, clock).await?;
         let now = clock.monotonic();
         Ok(Kept { session, opened: now, used: now, messages: 0 })
     }

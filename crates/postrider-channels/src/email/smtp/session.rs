@@ -54,15 +54,15 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Connects, greets, encrypts and logs in, as far as the relay's configuration asks for it.
+    /// Connects, greets, encrypts and logs in, as far as the relay's configuration asks for it,
+    /// within `timeouts`.
     ///
     /// # Errors
     /// [`Failure`], naming the phase; the connection is closed.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
-    pub(crate) async fn open(relay: &Relay, clock: &dyn Clock) -> Result<Self, Failure> {
-        let timeouts = relay.timeouts;
+    pub(crate) async fn open(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Result<Self, Failure> {
         let during_connect = |cause: Cause| cause.during(Phase::Connect);
         let mut wire = Wire::connect(&relay.host, relay.port, timeouts.connect, clock).await.map_err(during_connect)?;
         if relay.mode == TlsMode::Implicit {
@@ -84,6 +84,11 @@ impl Session {
             "connected to the relay"
         );
         Ok(session)
+    }
+
+    /// True if TLS protects the connection.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.wire.is_encrypted()
     }
 
     /// What the server offers, as it said last.
