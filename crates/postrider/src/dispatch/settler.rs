@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::Shared;
 use super::flight::Flight;
@@ -200,7 +200,7 @@ impl<E: OutboxEntity> Settler<E> {
                     counters.in_doubt(1);
                 }
                 // Never the error's text: it may hold an address.
-                info!(id = %claim.id, %status, attempts, ending = kind(&job.settlement.ending), "settled");
+                debug!(id = %claim.id, %status, attempts, ending = kind(&job.settlement.ending), "settled");
             }
         }
         finish(job);
