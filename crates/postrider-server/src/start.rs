@@ -253,11 +253,19 @@ async fn open_file(path: &Path, purpose: Purpose, clock: &dyn Clock) -> Result<S
 /// # Errors
 /// [`ErrorKind::Configuration`], naming the setting and the remedy.
 pub(crate) fn channels(config: &Config) -> Result<Vec<Arc<dyn Channel>>> {
-    let email: Arc<dyn Channel> = match &config.relay {
-        Some(relay) => Arc::new(EmailChannel::new(relay.settings()?)?),
+    let email: Arc<dyn Channel> = match relay(config)? {
+        Some(relay) => Arc::new(relay),
         None => Arc::new(SandboxChannel::new("email")),
     };
     Ok(vec![email])
+}
+
+/// The channel to the relay, if there is one.
+///
+/// # Errors
+/// As [`channels`].
+pub(crate) fn relay(config: &Config) -> Result<Option<EmailChannel>> {
+    config.relay.as_ref().map(|relay| EmailChannel::new(relay.settings()?)).transpose()
 }
 
 /// The templates of the configured folder; none without one.

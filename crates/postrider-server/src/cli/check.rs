@@ -1,8 +1,11 @@
 //! `postrider check`: every setting with its origin, and whether the parts can be used.
 //!
-//! Changes nothing, makes no file and sends nothing; the mail relay is not contacted.
+//! Changes nothing, makes no file and sends no mail; the relay is greeted as for one, and left.
+
+use std::time::Duration;
 
 use clap::Args;
+use postrider::model::SystemClock;
 use serde::Serialize;
 use serde_json::json;
 
@@ -15,13 +18,21 @@ use crate::start::{self, PATIENCE, Purpose, Store};
 const EXAMPLES: &str = "\
 Examples:
   postrider check
+  postrider check --offline
   postrider check --config /etc/postrider.toml
   POSTRIDER_EMAIL_HOST=smtp.example.com postrider check --json";
 
-/// Shows every setting and its origin, and tries the database, the tables, the channels.
+/// How long each step of the conversation with the relay may take.
+const RELAY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Shows every setting and its origin, and tries the database, the tables, the mail relay.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Check {}
+pub(super) struct Check {
+    /// Does not contact the mail relay. Otherwise it is greeted and logged in to; no mail is sent.
+    #[arg(long)]
+    offline: bool,
+}
 
 #[derive(Serialize)]
 struct Finding {
@@ -42,7 +53,7 @@ impl Finding {
 impl Check {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut findings =
-            vec![Finding::new("e-mail", channels(context)), Finding::new("templates", templates(context))];
+            vec![Finding::new("e-mail", self.email(context).await), Finding::new("templates", templates(context))];
         findings.extend(database(context).await);
         let settings: Vec<Shown> = context.values.shown().collect();
         let output = context.output;
@@ -61,6 +72,16 @@ impl Check {
             1 => Err(Failure::check_failed("1 check failed")),
             failed => Err(Failure::check_failed(format!("{failed} checks failed"))),
         }
+    }
+
+    async fn email(&self, context: &Context) -> postrider::Result<String> {
+        let (Some(channel), Some(relay)) = (start::relay(&context.config)?, &context.config.relay) else {
+            return Ok("goes to the sandbox: nothing leaves this machine".to_owned());
+        };
+        if self.offline {
+            return Ok(format!("goes to the relay {}:{} (not contacted: --offline)", relay.host, relay.port));
+        }
+        Ok(channel.probe(&SystemClock::new(), RELAY_PATIENCE).await?.to_string())
     }
 }
 
@@ -87,14 +108,6 @@ fn person(output: Output, context: &Context, settings: Vec<Shown>, findings: &[F
         output.line(&format!("{mark}  {}: {}", finding.name, finding.message))?;
     }
     Ok(())
-}
-
-fn channels(context: &Context) -> postrider::Result<String> {
-    start::channels(&context.config)?;
-    Ok(match &context.config.relay {
-        Some(relay) => format!("goes to the relay {}:{} (not contacted)", relay.host, relay.port),
-        None => "goes to the sandbox: nothing leaves this machine".to_owned(),
-    })
 }
 
 fn templates(context: &Context) -> postrider::Result<String> {

@@ -5,16 +5,19 @@
 //! ```
 //! A wrong configuration ends it at once; a database that cannot be reached does not.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use clap::Args;
 use postrider::ErrorKind;
+use postrider::model::Clock;
+use postrider::observe::{Counters, Snapshot};
 use serde_json::json;
 use tracing::{info, warn};
 
 use super::failure::Failure;
 use super::run::Context;
-use super::words;
+use super::words::{self, grouped};
 use crate::config::{DatabaseAddress, environment};
 use crate::signals::Signals;
 use crate::start::{self, Purpose, Store};
@@ -32,6 +35,8 @@ SIGTERM or Ctrl-C stops it: nothing more is claimed, and deliveries under way ma
 const TRY: Duration = Duration::from_secs(5);
 /// The longest time between two tries.
 const BACK_OFF: Duration = Duration::from_secs(15);
+/// How often it is said what was settled.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// The exit code after a second signal.
 const INTERRUPTED: i32 = 130;
 
@@ -67,6 +72,7 @@ impl Serve {
         let signal = tokio::select! {
             signal = signals.next() => signal,
             never = store.follow_clock() => match never {},
+            never = report(dispatcher.counters(), &*store.clock) => match never {},
         };
         info!(
             "{signal}: stopping; deliveries under way have {} s, a second signal ends them at once",
@@ -95,7 +101,7 @@ impl Serve {
             match self.try_open(context).await {
                 Err(error) if error.kind() == ErrorKind::Transient || error.is_transaction_gone() => {
                     if !said {
-                        warn!("{error}; tried again until it can");
+                        warn!("{error}; tried again until it answers");
                         said = true;
                     }
                 }
@@ -107,7 +113,7 @@ impl Serve {
                     return Ok(store);
                 }
             }
-            postrider::model::Clock::sleep(&clock, wait).await;
+            clock.sleep(wait).await;
             wait = (wait * 2).min(BACK_OFF);
         }
     }
@@ -125,6 +131,33 @@ impl Serve {
         }
         Ok(store)
     }
+}
+
+/// Says every few seconds what was settled in them, if anything was.
+async fn report(counters: &Counters, clock: &dyn Clock) -> Infallible {
+    let mut before = counters.snapshot();
+    loop {
+        clock.sleep(REPORT_EVERY).await;
+        let now = counters.snapshot();
+        if let Some(words) = settled_since(&before, &now) {
+            info!("{words} in the last {} s", REPORT_EVERY.as_secs());
+        }
+        before = now;
+    }
+}
+
+/// Such as `delivered 1,234, failed 5`; nothing where nothing was settled.
+fn settled_since(before: &Snapshot, now: &Snapshot) -> Option<String> {
+    let counts = [
+        ("delivered", now.sent - before.sent),
+        ("failed", now.failed - before.failed),
+        ("put off", now.deferred - before.deferred),
+        ("given up", now.dead - before.dead),
+        ("suppressed", now.suppressed - before.suppressed),
+    ];
+    let words = counts.into_iter().filter(|(_, count)| *count > 0);
+    let words: Vec<String> = words.map(|(what, count)| format!("{what} {}", grouped(count))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// What runs here, where messages go, and what to try next.
@@ -180,4 +213,19 @@ fn banner(context: &Context) -> Result<(), Failure> {
         same = context.same,
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_happened_is_said() {
+        let before = Snapshot::default();
+        let mut now = before;
+        assert_eq!(settled_since(&before, &now), None);
+        (now.sent, now.failed, now.claimed) = (1_234, 5, 2_000);
+        assert_eq!(settled_since(&before, &now).as_deref(), Some("delivered 1,234, failed 5"));
+        assert_eq!(settled_since(&now, &now), None);
+    }
 }

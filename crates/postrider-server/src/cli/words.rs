@@ -82,6 +82,19 @@ fn node(view: OutboxView<'_>) -> String {
     view.state().claimed_by.as_deref().map_or_else(|| "a node".to_owned(), printable)
 }
 
+/// A count with its thousands apart.
+pub(super) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// An instant without its fraction, UTC.
 pub(super) fn seconds(at: Timestamp) -> String {
     let text = at.to_string();
@@ -192,6 +205,7 @@ mod tests {
         assert_eq!(printable("a\u{1b}[2Jb\r\n"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}");
         assert_eq!(printable("ab\u{202e}c"), "ab\u{fffd}c");
         assert_eq!(short("abcdef", 4), "abc…");
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted("sqlite:a.db"), "sqlite:a.db");
     }

@@ -68,7 +68,7 @@ fn a_short_deadline_shortens_the_limits_that_are_not_set() {
     let folder = Folder::new();
     let text = "[email]\nhost = \"localhost\"\nfrom = \"a@example.com\"\ndeadline = \"20s\"\n";
     folder.write("postrider.toml", text);
-    folder.run(&["check"]).ok();
+    folder.run(&["check", "--offline"]).ok();
     folder.write("postrider.toml", &format!("{text}[email.timeouts]\nmail = \"21s\"\n"));
     let check = folder.run(&["check"]).refused(1, &[]);
     assert!(check.stdout.contains("the e-mail setting timeouts.mail"), "{check:?}");
@@ -121,10 +121,10 @@ fn a_secret_is_never_shown() {
         assert!(!format!("{run:?}").contains("hunter2"), "{run:?}");
         run
     };
-    let check = show(folder.command(&["check"])).ok();
+    let check = show(folder.command(&["check", "--offline"])).ok();
     assert!(check.stdout.contains("***") && check.stdout.contains("relay localhost:587"), "{check:?}");
-    show(folder.command(&["check", "--json"])).ok();
-    let mut command = folder.command(&["check"]);
+    show(folder.command(&["check", "--offline", "--json"])).ok();
+    let mut command = folder.command(&["check", "--offline"]);
     command.env("POSTRIDER_DATABASE_FILE", "url");
     let run = show(command).refused(1, &["1 check failed"]);
     assert!(run.stdout.contains("postgres://me:***@127.0.0.1:1/db cannot be reached"), "{run:?}");

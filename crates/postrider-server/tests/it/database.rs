@@ -89,7 +89,7 @@ fn the_daemon_waits_for_a_server_that_does_not_answer() {
     let folder = Folder::new();
     let url = format!("postgres://me@127.0.0.1:{}/db", free_port());
     let mut daemon = Daemon::spawn(folder.command(&["serve", "--database", &url]));
-    daemon.wait_for_line("tried again until it can");
+    daemon.wait_for_line("tried again until it answers");
     assert_eq!(daemon.stop(), Some(0));
 }
 
@@ -152,7 +152,7 @@ async fn the_daemon_begins_once_the_server_answers_and_says_so_once() {
     let url = format!("{login}@127.0.0.1:{port}/{name}");
     let folder = Folder::new();
     let mut daemon = Daemon::spawn(folder.command(&["serve", "--database", &url]));
-    daemon.wait_for_line("tried again until it can");
+    daemon.wait_for_line("tried again until it answers");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.unwrap();
     let server = server.to_owned();
     let proxy = tokio::spawn(async move {

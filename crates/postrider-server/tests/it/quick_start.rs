@@ -48,7 +48,10 @@ fn rows_can_be_written_before_anybody_serves_them() {
 fn send_can_wait_for_the_end() {
     let folder = Folder::new();
     let late = folder.run(&["send", "--to", "a@example.com", "--subject", "x", "--wait", "0"]);
-    late.refused(1, &["not SENT within 0 s", "is PENDING", "postrider serve"]);
+    late.refused(
+        1,
+        &["not SENT within 0 s", "is PENDING", "attempts 0", "no node has claimed it yet", "postrider serve"],
+    );
     let _daemon = Daemon::start(&folder, &[]);
     let send = ["send", "--to", "a@example.com", "--to", "b@example.com", "--subject", "x", "--wait"];
     let people = folder.run(&send).ok();

@@ -1,8 +1,9 @@
-//! `postrider send --wait`: looks at the rows until they are final.
+//! `postrider send --wait`: looks at the rows until they are final, and says how they stand if not.
 
 use std::time::Duration;
 
-use postrider::model::{OutboxEntity, OutboxStatus};
+use postrider::model::{NotificationRow, OutboxEntity, OutboxId, OutboxStatus, Timestamp};
+use postrider::store::{Root, Rows};
 use serde::Serialize;
 
 use super::Answer;
@@ -19,9 +20,18 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct End {
     status: OutboxStatus,
     sandbox: bool,
+    attempts: i32,
+    next_attempt_at: Timestamp,
+    reason_code: Option<String>,
     last_error: Option<String>,
     #[serde(skip)]
     words: String,
+    /// What happens next, for a row that is not final.
+    #[serde(skip)]
+    next: String,
+    /// It is due, and nobody has ever claimed it.
+    #[serde(skip)]
+    ignored: bool,
 }
 
 /// Waits for all rows, at most `seconds`; the failure of the command unless all are SENT.
@@ -40,19 +50,11 @@ pub(super) async fn wait(
                 continue;
             }
             if let Some(row) = rows.find_by_id(answer.id).await? {
-                let view = row.view();
-                open |= !view.status().is_final();
-                let end = End {
-                    status: view.status(),
-                    sandbox: view.is_sandbox(),
-                    last_error: view.state().last_error.clone(),
-                    words: words::status(view),
-                };
-                let news = answer.end.as_ref().is_none_or(|before| before.status != end.status);
-                if news && end.status.is_final() && !output.is_json() {
+                let end = End::of(&row, store.clock.now());
+                open |= !end.status.is_final();
+                if end.status.is_final() && !output.is_json() {
                     let error = end.last_error.as_deref().map(|error| format!(": {}", words::printable(error)));
-                    let color = words::color(end.status);
-                    let status = output.paint(&end.words, color);
+                    let status = output.paint(&end.words, words::color(end.status));
                     output.line(&format!("{}  {status}{}", answer.id, error.unwrap_or_default()))?;
                 }
                 answer.end = Some(end);
@@ -63,21 +65,65 @@ pub(super) async fn wait(
         }
         store.clock.sleep(INTERVAL).await;
     }
+    for answer in answers.iter_mut() {
+        if let Some(end) = answer.end.as_mut().filter(|end| !end.status.is_final()) {
+            end.learn(&rows, answer.id).await?;
+        }
+    }
     Ok(verdict(answers, seconds))
+}
+
+impl End {
+    fn of(row: &NotificationRow, now: Timestamp) -> Self {
+        let view = row.view();
+        let state = view.state();
+        Self {
+            status: state.status,
+            sandbox: view.is_sandbox(),
+            attempts: state.attempts,
+            next_attempt_at: state.next_attempt_at,
+            reason_code: state.reason_code.clone(),
+            last_error: state.last_error.clone(),
+            words: words::status(view),
+            next: words::next(view, now),
+            ignored: state.claim_seq == 0 && state.next_attempt_at <= now,
+        }
+    }
+
+    /// What a row that was put off failed with stands in its history only.
+    async fn learn(&mut self, rows: &Rows<NotificationRow, Root>, id: OutboxId) -> Result<(), Failure> {
+        let history = rows.history(id).await?;
+        if let Some(error) = history.into_iter().rev().find_map(|line| line.error) {
+            self.last_error = Some(error);
+        }
+        Ok(())
+    }
+
+    /// How it stands, for people.
+    fn so_far(&self) -> String {
+        let error = self.last_error.as_deref().map(|error| format!("\n  last error: {}", words::printable(error)));
+        format!("{}, attempts {}: {}{}", self.words, self.attempts, self.next, error.unwrap_or_default())
+    }
 }
 
 fn verdict(answers: &[Answer], seconds: u32) -> Option<Failure> {
     let status = |answer: &Answer| answer.end.as_ref().map(|end| end.status);
     let unsent: Vec<_> = answers.iter().filter(|answer| status(answer) != Some(OutboxStatus::Sent)).collect();
     let first = unsent.first()?;
-    let stands = match &first.end {
-        Some(end) => format!("{} is {}", first.id, end.words),
-        None => format!("{} is gone", first.id),
-    };
-    let waiting = unsent.iter().any(|answer| status(answer).is_some_and(|status| !status.is_final()));
-    let message = match (waiting, unsent.len()) {
-        (true, _) => format!("not SENT within {seconds} s: {stands}; is a `postrider serve` running?"),
-        (false, _) => format!("not SENT: {stands}"),
-    };
+    let waiting = |answer: &&&Answer| status(answer).is_some_and(|status| !status.is_final());
+    if !unsent.iter().any(|answer| waiting(&answer)) {
+        return Some(Failure::not_sent(match &first.end {
+            Some(end) => format!("not SENT: {} is {}", first.id, end.words),
+            None => format!("not SENT: {} is gone", first.id),
+        }));
+    }
+    let mut message = format!("not SENT within {seconds} s");
+    for (answer, end) in unsent.iter().filter_map(|answer| Some((answer, answer.end.as_ref()?))) {
+        message.push_str(&format!("\n{} is {}", answer.id, end.so_far()));
+    }
+    let ignored = unsent.iter().all(|answer| answer.end.as_ref().is_some_and(|end| end.ignored));
+    if ignored {
+        message.push_str("\nno node has claimed it yet: is a `postrider serve` running on this database?");
+    }
     Some(Failure::not_sent(message))
 }
