@@ -22,6 +22,18 @@ pub enum Requeue {
     AlreadyPending,
 }
 
+/// What a requeue makes of the instant after which a row is not sent any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Expiry {
+    /// It stays. If it has passed, the row ends SUPPRESSED, `expired`, once more.
+    #[default]
+    Keep,
+    /// The row never expires.
+    Never,
+    /// Another instant.
+    At(Timestamp),
+}
+
 /// What a cancel did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancel {
@@ -45,6 +57,23 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
     /// # Cancel safety
     /// Safe: the change is made or not made as a whole.
     pub async fn requeue(&self, id: OutboxId, at: Timestamp, actor: &str) -> Result<Requeue> {
+        self.requeue_expiring(id, at, Expiry::Keep, actor).await
+    }
+
+    /// As [`Self::requeue`], and decides when the row expires. A row that was PENDING keeps what it
+    /// has. Source: contract C3.5.
+    ///
+    /// # Errors
+    /// As [`Self::requeue`].
+    ///
+    /// # Cancel safety
+    /// Safe: the change is made or not made as a whole.
+    pub async fn requeue_expiring(&self, id: OutboxId, at: Timestamp, expiry: Expiry, actor: &str) -> Result<Requeue> {
+        let (replaces, expires_at) = match expiry {
+            Expiry::Keep => (false, None),
+            Expiry::Never => (true, None),
+            Expiry::At(at) => (true, Some(at)),
+        };
         let ids = self.ids_batch(&[id]);
         let (actor, now) = (storable_error(actor), self.shared.clock.now());
         let shared = Arc::clone(&self.shared);
@@ -54,7 +83,7 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
             Box::pin(async move {
                 let history = [ids.clone(), tenant.clone(), now.into(), actor.into()];
                 let kept = connection.execute(&shared.statements.requeue_history, &history).await?;
-                let values = [ids, tenant, at.into(), now.into()];
+                let values = [ids, tenant, at.into(), now.into(), replaces.into(), expires_at.into()];
                 let reset = connection.fetch(&shared.statements.requeue, &values, &[Kind::Uuid]).await?;
                 let reset = u64::try_from(reset.len()).unwrap_or(u64::MAX);
                 // Somebody changed the row between the two statements: undo both, look again.

@@ -40,7 +40,7 @@ pub use driver::PostgresDatabase;
 pub use driver::{SqliteDatabase, Synchronous};
 pub use history::{HistoryEvent, HistoryLine};
 pub use insert::Inserted;
-pub use intervene::{Cancel, Requeue};
+pub use intervene::{Cancel, Expiry, Requeue};
 pub use query::{DueCount, Filter, Page};
 pub use settle::{Ending, Renewed, Run, Settled, Settlement};
 

@@ -2,7 +2,7 @@
 
 use postrider::ErrorKind;
 use postrider::model::{OutboxId, OutboxStatus};
-use postrider::store::{Cancel, Claim, Requeue};
+use postrider::store::{Cancel, Claim, Expiry, Requeue};
 
 use super::support::{World, on_both, seconds};
 
@@ -12,6 +12,26 @@ async fn claim(world: &World, id: OutboxId) -> Claim {
 }
 
 on_both! {
+    /// Contract C3.5: `expires_at` stays, unless the requeue replaces or removes it.
+    async fn a_requeue_keeps_replaces_or_removes_the_expiry(world: World) {
+        let rows = world.rows();
+        let id = world.pending().await;
+        let later = world.now().plus(seconds(3_600));
+        rows.requeue_expiring(id, world.now(), Expiry::At(later), "ops").await.unwrap();
+        assert_eq!(world.find(id).await.row.expires_at, None, "it was PENDING: nothing changes");
+        let mut expected = None;
+        for expiry in [Expiry::Keep, Expiry::At(later), Expiry::Keep, Expiry::Never] {
+            rows.cancel(id, world.now(), "ops").await.unwrap();
+            assert_eq!(rows.requeue_expiring(id, world.now(), expiry, "ops").await.unwrap(), Requeue::Reset);
+            match expiry {
+                Expiry::Keep => {}
+                Expiry::Never => expected = None,
+                Expiry::At(at) => expected = Some(at),
+            }
+            assert_eq!(world.find(id).await.row.expires_at, expected, "{expiry:?}");
+        }
+    }
+
     /// Contract C3, case C55: requeue from each status.
     async fn requeue_resets_waiting_and_final_rows_and_conflicts_with_sending(world: World) {
         let id = world.pending().await;

@@ -11,7 +11,8 @@ pub(super) const REQUEUE_HISTORY: &str = "
     FROM {ids_batch} JOIN {table} AS o ON o.{id} = v.pr_row_id
     WHERE o.{status} IN ('DEAD', 'FAILED', 'SUPPRESSED', 'SENT') AND {in_scope(?2)}";
 
-/// The same row again, with its whole budget; from SENT it is a new send. `?3` when it is due, `?4` now.
+/// The same row again, with its whole budget; from SENT it is a new send. `?3` when it is due, `?4` now,
+/// `?5` whether `?6` replaces its `expires_at` (null: it never expires).
 pub(super) const REQUEUE: &str = "
     UPDATE {table} AS o SET
         {recipients} = CASE WHEN o.{status} = 'SENT' THEN NULL ELSE o.{recipients} END,
@@ -19,7 +20,8 @@ pub(super) const REQUEUE: &str = "
         {resends} = CASE WHEN o.{status} = 'SENT' THEN o.{resends} + 1 ELSE o.{resends} END,
         {status} = 'PENDING', {attempts} = 0, {next_attempt_at} = ?3, {last_error} = NULL, {sent_at} = NULL,
         {in_doubt} = FALSE, {reason_code} = NULL, {deferrals} = 0, {deferred_since} = NULL, {lost_claims} = 0,
-        {provider} = NULL, {provider_message_id} = NULL, {updated_at} = ?4
+        {provider} = NULL, {provider_message_id} = NULL, {updated_at} = ?4,
+        {expires_at} = CASE WHEN ?5 THEN ?6 ELSE o.{expires_at} END
     FROM {ids_batch}
     WHERE o.{id} = v.pr_row_id AND o.{status} IN ('DEAD', 'FAILED', 'SUPPRESSED', 'SENT') AND {in_scope(?2)}
     RETURNING {id}";
