@@ -1,6 +1,8 @@
 //! sqlx's connections behind the seam. The only files that know the driver.
 
 #[cfg(feature = "postgres")]
+mod connect;
+#[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;

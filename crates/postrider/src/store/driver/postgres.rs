@@ -6,13 +6,16 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, Either, select};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgRow};
-use sqlx::{Arguments, AssertSqlSafe, Column, PgConnection, Postgres, Row, TypeInfo, ValueRef};
+use sqlx::{
+    Arguments, AssertSqlSafe, Column, ConnectOptions as _, Connection as _, PgConnection, Postgres, Row, TypeInfo,
+    ValueRef,
+};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::transaction::PoolTransaction;
-use super::{connection, delegate, failed};
+use super::{connect, connection, delegate, failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::clock::within;
 use crate::model::{Clock, Kind, Timestamp, Value};
@@ -49,13 +52,17 @@ impl PostgresDatabase {
         let options = PgConnectOptions::from_str(url).map_err(|_| {
             Error::new(
                 ErrorKind::Configuration,
-                "the database address cannot be read; it looks like postgres://user:password@host:5432/database",
+                "the database address cannot be read; it looks like postgres://user:password@host:5432/database, and \
+                 characters such as @ : / ? # % in user and password are percent-encoded (@ is %40, / is %2F, # is %23)",
             )
         })?;
+        // Statements are never logged, slow or not: one of them may be large.
+        let options =
+            options.application_name("postrider").options([("lock_timeout", LOCK_TIMEOUT)]).disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(Duration::from_secs(10))
-            .connect_lazy_with(options.application_name("postrider").options([("lock_timeout", LOCK_TIMEOUT)]));
+            .connect_lazy_with(options);
         Ok(Self { pool })
     }
 
@@ -70,6 +77,23 @@ impl PostgresDatabase {
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// Connects once, beside the pool, and closes that connection: tells at once why there is none,
+    /// where the pool tries a refused connection until its time is over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if the login is refused or there is no such database,
+    /// [`ErrorKind::Transient`] if the server cannot be reached or is busy. The message names the
+    /// cause and the remedy, and not the address.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn try_connect(&self) -> Result<()> {
+        let connection = self.pool.connect_options().connect().await.map_err(connect::explain)?;
+        // It has answered: whether the farewell arrives does not matter.
+        let _ = connection.close().await;
+        Ok(())
     }
 
     async fn listener(&self) -> Result<PgListener, sqlx::Error> {

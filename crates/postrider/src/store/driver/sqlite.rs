@@ -9,7 +9,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Arguments, AssertSqlSafe, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions as _, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -18,6 +18,7 @@ use super::{connection, delegate, failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Kind, Timestamp, Value};
 use crate::store::connection::Fetched;
+use crate::store::statements::READ_PROBE;
 use crate::store::{Connection, Database, Dialect, Transaction};
 
 /// How surely a commit is on the disk before it returns.
@@ -46,15 +47,11 @@ impl SqliteDatabase {
     /// [`ErrorKind::Configuration`] if the file can neither be opened nor made, or not written.
     pub async fn open(path: impl AsRef<Path>, synchronous: Synchronous) -> Result<Self> {
         let path = path.as_ref();
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(match synchronous {
+        let options =
+            options(path).create_if_missing(true).journal_mode(SqliteJournalMode::Wal).synchronous(match synchronous {
                 Synchronous::Full => SqliteSynchronous::Full,
                 Synchronous::Normal => SqliteSynchronous::Normal,
-            })
-            .busy_timeout(Duration::from_secs(5));
+            });
         let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await.map_err(|cause| {
             Error::new(
                 ErrorKind::Configuration,
@@ -69,6 +66,52 @@ impl SqliteDatabase {
         Ok(Self::from_pool(pool))
     }
 
+    /// Opens the file for reading only, also where neither it nor its folder may be written.
+    ///
+    /// If nobody has the file open, and its folder may not be written, it is read as it stands now:
+    /// what is written while this pool is open is not seen.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if it cannot be read: also if it was left with changes in the
+    /// `-wal` file beside it, which only somebody who may write the folder can take over.
+    pub async fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let refused = |cause: sqlx::Error, remedy: &str| {
+            let message = format!("the SQLite file {} cannot be read ({cause}); {remedy}", path.display());
+            Error::new(ErrorKind::Configuration, message).caused_by(cause)
+        };
+        let options = options(path).read_only(true);
+        let first = match Self::readable(options.clone()).await {
+            Ok(pool) => return Ok(Self::from_pool(pool)),
+            Err(error) => error,
+        };
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        // Without its folder SQLite can make no index of that file, and would not see what is in it.
+        if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            return Err(refused(
+                first,
+                "its latest changes are in the -wal file beside it, and taking them over writes into the folder: \
+                 let this user write the folder, or copy both files elsewhere",
+            ));
+        }
+        let pool = Self::readable(options.immutable(true)).await;
+        let pool = pool.map_err(|cause| refused(cause, "check that this user may read it"))?;
+        Ok(Self::from_pool(pool))
+    }
+
+    /// A pool whose first connection has read from the file.
+    async fn readable(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+        let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await?;
+        match sqlx::query(READ_PROBE).execute(&pool).await {
+            Ok(_) => Ok(pool),
+            Err(error) => {
+                pool.close().await;
+                Err(error)
+            }
+        }
+    }
+
     /// Uses a pool of the application's own; it must be in WAL mode with a busy timeout.
     #[must_use]
     pub fn from_pool(pool: SqlitePool) -> Self {
@@ -80,6 +123,12 @@ impl SqliteDatabase {
     pub fn pool(&self) -> &SqlitePool {
         &self.pool
     }
+}
+
+/// What every connection has. Statements are never logged, slow or not: one of them may be large.
+fn options(path: &Path) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(Duration::from_secs(5));
+    options.disable_statement_logging()
 }
 
 impl Database for SqliteDatabase {

@@ -53,6 +53,10 @@ pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, '')";
 #[cfg(feature = "postgres")]
 pub(crate) const HEARTBEAT: &str = "SELECT 1";
 
+/// Makes SQLite read the file, which opening it does not.
+#[cfg(feature = "sqlite")]
+pub(crate) const READ_PROBE: &str = "SELECT COUNT(*) FROM sqlite_schema";
+
 /// The server's wall time at this moment, not at the transaction's begin.
 #[cfg(feature = "postgres")]
 pub(crate) const SERVER_TIME: &str = "SELECT clock_timestamp()";

@@ -22,6 +22,8 @@ use crate::model::{Kind, OwnColumn, TableDef};
 pub(crate) use fragment::batch_row;
 #[cfg(feature = "postgres")]
 pub(crate) use fragment::{HEARTBEAT, NOTIFY, SERVER_TIME};
+#[cfg(feature = "sqlite")]
+pub(crate) use fragment::READ_PROBE;
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use template::Template;
 pub(crate) use write::{ATTEMPT_BATCH, IDS_BATCH};
