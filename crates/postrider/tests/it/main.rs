@@ -23,3 +23,4 @@ mod state_machine;
 mod support;
 mod time_zone;
 mod unreadable;
+mod verify;

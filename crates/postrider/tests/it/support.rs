@@ -7,7 +7,7 @@ use postrider::dispatch::DispatchConfig;
 use postrider::model::{Clock, NotificationRow, OutboxId, OutboxRow, RowState, TenantId, Timestamp};
 use postrider::store::database::{Extent, write};
 use postrider::store::{
-    Database, Inserted, OutboxRepository, PostgresDatabase, Root, Rows, SqliteDatabase, Synchronous, schema,
+    Database, Dialect, Inserted, OutboxRepository, PostgresDatabase, Root, Rows, SqliteDatabase, Synchronous, schema,
 };
 use postrider::testing::ManualClock;
 use postrider::{Outbox, OutboxBuilder};
@@ -108,14 +108,32 @@ impl World {
 
     /// Runs plain SQL, as another program would.
     pub(crate) async fn sql(&self, sql: &str) {
-        let sql = sql.to_owned();
+        self.try_sql(sql).await.unwrap();
+    }
+
+    /// Runs plain SQL that may be refused.
+    pub(crate) async fn try_sql(&self, sql: &str) -> postrider::Result<()> {
+        self.try_all(&[sql.to_owned()]).await
+    }
+
+    /// Runs statements in one transaction.
+    pub(crate) async fn try_all(&self, statements: &[String]) -> postrider::Result<()> {
+        let mut statements = statements.to_vec();
+        if self.database.dialect() == Dialect::Sqlite {
+            // A connection learns of a changed table when it reads, and ALTER TABLE comes too soon for that.
+            statements.insert(0, "SELECT COUNT(*) FROM sqlite_master".to_owned());
+        }
         let clock: Arc<dyn Clock> = self.clock.clone();
         write(&self.database, &clock, Extent::Transaction, move |connection| {
-            let sql = sql.clone();
-            Box::pin(async move { connection.execute(&sql, &[]).await })
+            let statements = statements.clone();
+            Box::pin(async move {
+                for sql in &statements {
+                    connection.execute(sql, &[]).await?;
+                }
+                Ok(())
+            })
         })
         .await
-        .unwrap();
     }
 }
 

@@ -1,97 +1,21 @@
-//! The tables: DDL as text, numbered steps, and what a real table lacks.
+//! The DDL of an entity's tables, as numbered steps.
 //!
-//! The library owns no table: these texts are for the application's own migration tool, or are
-//! run by [`migrate`] for the daemon and a first try.
+//! For the application's own migration tool, or for [`migrate`](super::migrate). Databases differ
+//! here as little as they can.
 
-use std::sync::Arc;
-
-use super::database::{Extent, read, write};
-use super::{Database, Dialect};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::model::column::{self, Column};
-use crate::model::{Clock, Kind, OutboxEntity, OwnColumn, TableDef, Value};
+use crate::model::{Kind, OutboxEntity, OwnColumn, TableDef, Value};
+use crate::store::Dialect;
+use crate::store::statements::ATTEMPT_BATCH;
 
 /// The statements that make an entity's tables, for one's own migration tool.
 ///
 /// # Errors
-/// [`ErrorKind::Configuration`] if a name of the entity's is no identifier.
+/// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if a name of the entity's is no
+/// identifier.
 pub fn create_tables<E: OutboxEntity>(dialect: Dialect) -> Result<Vec<String>> {
     Ok(Ddl::new(dialect, &E::table()?, E::own_columns()).steps().concat())
-}
-
-/// Runs the steps that the database lacks; any number of nodes may call it at once: one runs
-/// them, the others wait. All steps run in one transaction, so a killed node leaves nothing.
-///
-/// Returns how many steps were run.
-///
-/// # Errors
-/// [`ErrorKind::Configuration`] if the tables were made by a later version of the library.
-pub async fn migrate<E: OutboxEntity>(
-    database: &Arc<dyn Database>,
-    clock: &Arc<dyn Clock>,
-    table: &TableDef,
-) -> Result<usize> {
-    let ddl = Arc::new(Ddl::new(database.dialect(), table, E::own_columns()));
-    let now = clock.now();
-    write(database, clock, Extent::Transaction, move |connection| {
-        let ddl = Arc::clone(&ddl);
-        Box::pin(async move {
-            if let Some(lock) = ddl.lock() {
-                connection.fetch(lock, &[ddl.lock_key()], &[]).await?;
-            }
-            connection.execute(&ddl.create_version_table(), &[]).await?;
-            let found = connection.fetch(&ddl.read_version(), &[], &[Kind::Int]).await?;
-            let at: Option<i64> = found.into_iter().flatten().next().map_or(Ok(None), Option::try_from)?;
-            let at = usize::try_from(at.unwrap_or(0)).unwrap_or(0);
-            let steps = ddl.steps();
-            if at > steps.len() {
-                return Err(Error::new(
-                    ErrorKind::Configuration,
-                    format!(
-                        "the tables have schema version {at}; this program knows only {}: use a later one",
-                        steps.len()
-                    ),
-                ));
-            }
-            for (index, step) in steps.iter().enumerate().skip(at) {
-                for statement in step {
-                    connection.execute(statement, &[]).await?;
-                }
-                let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
-                connection.execute(&ddl.write_version(), &[version.into(), now.into()]).await?;
-            }
-            Ok(steps.len() - at)
-        })
-    })
-    .await
-}
-
-/// The columns that the real table lacks; all of them if there is no such table.
-///
-/// # Errors
-/// What the database says.
-pub async fn missing_columns<E: OutboxEntity>(
-    database: &Arc<dyn Database>,
-    clock: &Arc<dyn Clock>,
-    table: &TableDef,
-) -> Result<Vec<String>> {
-    let ddl = Arc::new(Ddl::new(database.dialect(), table, E::own_columns()));
-    let found = read(database, clock, {
-        let ddl = Arc::clone(&ddl);
-        move |connection| {
-            let ddl = Arc::clone(&ddl);
-            Box::pin(async move {
-                let (text, values) = ddl.list_columns();
-                connection.fetch(text, &values, &[Kind::Text]).await
-            })
-        }
-    })
-    .await?;
-    let found: Vec<String> = found.into_iter().flatten().map(String::try_from).collect::<Result<_>>()?;
-    let lacks = |name: &str| !found.iter().any(|have| have == name);
-    let ours = column::ALL.iter().map(|column| table.column(*column));
-    let own = E::own_columns().iter().map(|column| column.name);
-    Ok(ours.chain(table.tenant()).chain(own).filter(|name| lacks(name)).map(str::to_owned).collect())
 }
 
 /// A version 7 UUID, as PostgreSQL before 18 can make it: 48 bits of milliseconds over a random one.
@@ -99,29 +23,39 @@ const TIME_ORDERED_UUID: &str = "encode(set_bit(set_bit(overlay(uuid_send(gen_ra
     PLACING substring(int8send(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) \
     FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid";
 
-struct Ddl {
-    dialect: Dialect,
-    table: TableDef,
-    own: Vec<OwnColumn>,
+/// The columns of the history that hold no null.
+pub(super) const ATTEMPT_REQUIRED: [&str; 6] = ["id", "outbox_id", "claim_seq", "event", "at", "status"];
+
+#[derive(Debug)]
+pub(super) struct Ddl {
+    pub(super) dialect: Dialect,
+    pub(super) table: TableDef,
+    pub(super) own: Vec<OwnColumn>,
 }
 
 impl Ddl {
-    fn new(dialect: Dialect, table: &TableDef, own: &[OwnColumn]) -> Self {
+    pub(super) fn new(dialect: Dialect, table: &TableDef, own: &[OwnColumn]) -> Self {
         Self { dialect, table: table.clone(), own: own.to_vec() }
     }
 
     /// The numbered steps; a released one is never changed.
-    fn steps(&self) -> Vec<Vec<String>> {
-        vec![vec![
+    pub(super) fn steps(&self) -> Vec<Vec<String>> {
+        let tables = vec![
             self.create_outbox(),
             self.claim_index(),
             self.lost_index(),
             self.create_attempts(),
             self.attempt_index(),
-        ]]
+        ];
+        vec![tables]
     }
 
-    fn create_outbox(&self) -> String {
+    /// What makes the outbox's table alone, with its indexes.
+    pub(super) fn outbox_statements(&self) -> Vec<String> {
+        vec![self.create_outbox(), self.claim_index(), self.lost_index()]
+    }
+
+    pub(super) fn create_outbox(&self) -> String {
         let mut lines: Vec<String> = column::ALL.iter().map(|column| self.column(*column)).collect();
         if let Some(tenant) = self.table.tenant() {
             lines.push(format!("{} {} NOT NULL DEFAULT ''", self.quoted(tenant), self.type_of(Kind::Text)));
@@ -149,7 +83,7 @@ impl Ddl {
         )
     }
 
-    fn column(&self, column: Column) -> String {
+    pub(super) fn column(&self, column: Column) -> String {
         let null = if column.nullable { "" } else { " NOT NULL" };
         let default = self.default_of(column).map(|value| format!(" DEFAULT {value}")).unwrap_or_default();
         format!("{} {}{null}{default}", self.named(column), self.type_of(column.kind))
@@ -157,7 +91,7 @@ impl Ddl {
 
     /// What a row gets whose writer says nothing: an application in any language names only the
     /// channel and the address.
-    fn default_of(&self, column: Column) -> Option<&'static str> {
+    pub(super) fn default_of(&self, column: Column) -> Option<&'static str> {
         let sqlite = self.dialect == Dialect::Sqlite;
         Some(match column {
             column::ID if sqlite => "(randomblob(16))",
@@ -179,7 +113,7 @@ impl Ddl {
     }
 
     /// Only claimable rows, led by time; never the status in front.
-    fn claim_index(&self) -> String {
+    pub(super) fn claim_index(&self) -> String {
         format!(
             "CREATE INDEX {} ON {} ({}, {}) WHERE {} IN ('PENDING', 'FAILED', 'SENDING')",
             self.quoted(&format!("{}_claim", self.table.name())),
@@ -191,7 +125,7 @@ impl Ddl {
     }
 
     /// The few rows that lost their worker twice.
-    fn lost_index(&self) -> String {
+    pub(super) fn lost_index(&self) -> String {
         format!(
             "CREATE INDEX {} ON {} ({}) WHERE {} = 'SENDING' AND {} >= 2",
             self.quoted(&format!("{}_lost", self.table.name())),
@@ -202,11 +136,11 @@ impl Ddl {
         )
     }
 
-    fn create_attempts(&self) -> String {
-        let lines: Vec<_> = super::statements::ATTEMPT_BATCH
+    pub(super) fn create_attempts(&self) -> String {
+        let lines: Vec<_> = ATTEMPT_BATCH
             .iter()
             .map(|(name, kind)| {
-                let required = matches!(*name, "id" | "outbox_id" | "claim_seq" | "event" | "at" | "status");
+                let required = ATTEMPT_REQUIRED.contains(name);
                 format!("\"{name}\" {}{}", self.type_of(*kind), if required { " NOT NULL" } else { "" })
             })
             .chain([String::from("PRIMARY KEY (\"id\")")])
@@ -216,7 +150,7 @@ impl Ddl {
         format!("CREATE TABLE {name} (\n    {}\n){strict}", lines.join(",\n    "))
     }
 
-    fn attempt_index(&self) -> String {
+    pub(super) fn attempt_index(&self) -> String {
         format!(
             "CREATE INDEX {} ON {} (\"outbox_id\", \"at\")",
             self.quoted(&format!("{}_row", self.table.attempt_name())),
@@ -233,7 +167,7 @@ impl Ddl {
         }
     }
 
-    fn create_version_table(&self) -> String {
+    pub(super) fn create_version_table(&self) -> String {
         format!(
             "CREATE TABLE IF NOT EXISTS {} (\"version\" {} PRIMARY KEY, \"applied_at\" {} NOT NULL)",
             self.qualified(&self.table.version_name()),
@@ -242,52 +176,41 @@ impl Ddl {
         )
     }
 
-    fn read_version(&self) -> String {
+    pub(super) fn read_version(&self) -> String {
         format!("SELECT MAX(\"version\") FROM {}", self.qualified(&self.table.version_name()))
     }
 
-    fn write_version(&self) -> String {
+    pub(super) fn write_version(&self) -> String {
         let (version, at) = (self.dialect.placeholder(1), self.dialect.placeholder(2));
         let table = self.qualified(&self.table.version_name());
         format!("INSERT INTO {table} (\"version\", \"applied_at\") VALUES ({version}, {at})")
     }
 
     /// Held to the end of the transaction. SQLite has its one write lock already.
-    fn lock(&self) -> Option<&'static str> {
+    pub(super) fn lock(&self) -> Option<&'static str> {
         match self.dialect {
             Dialect::Postgres => Some("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"),
             Dialect::Sqlite => None,
         }
     }
 
-    fn lock_key(&self) -> Value {
+    pub(super) fn lock_key(&self) -> Value {
         format!("postrider schema of {}", self.qualified(self.table.name())).into()
     }
 
-    fn list_columns(&self) -> (&'static str, Vec<Value>) {
-        match self.dialect {
-            Dialect::Sqlite => ("SELECT name FROM pragma_table_info(?1)", vec![self.table.name().into()]),
-            Dialect::Postgres => (
-                "SELECT attname::text FROM pg_attribute
-                 WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
-                vec![self.qualified(self.table.name()).into()],
-            ),
-        }
-    }
-
-    fn type_of(&self, kind: Kind) -> &'static str {
+    pub(super) fn type_of(&self, kind: Kind) -> &'static str {
         self.dialect.type_of(kind)
     }
 
-    fn named(&self, column: Column) -> String {
+    pub(super) fn named(&self, column: Column) -> String {
         self.quoted(self.table.column(column))
     }
 
-    fn quoted(&self, name: &str) -> String {
+    pub(super) fn quoted(&self, name: &str) -> String {
         self.dialect.quoted(name)
     }
 
-    fn qualified(&self, name: &str) -> String {
+    pub(super) fn qualified(&self, name: &str) -> String {
         match self.table.schema() {
             Some(schema) => format!("{}.{}", self.quoted(schema), self.quoted(name)),
             None => self.quoted(name),
