@@ -103,7 +103,7 @@ fn missing_tables_are_named_with_the_command_that_makes_them() {
     folder.run(&["serve", "--no-migrate"]).refused(2, &said);
     let check = folder.run(&["check"]).refused(1, &[]);
     assert!(check.stdout.contains("PROBLEM  table: "), "{check:?}");
-    assert_eq!(folder.json(&["migrate"])["steps"], 1);
+    assert_eq!(folder.json(&["migrate"])["steps"], 2);
     assert_eq!(folder.json(&["migrate"])["steps"], 0);
     folder.run(&["check"]).ok();
     let _daemon = Daemon::start(&folder, &["--no-migrate"]);
@@ -130,7 +130,7 @@ async fn the_commands_work_on_postgres() {
     let on = ["--database", database.url()];
     let run = folder.run(&[&["send", "--to", "a@example.com", "--subject", "x"][..], &on].concat());
     run.refused(2, &["has no table postrider_outbox", "postrider migrate"]);
-    assert_eq!(folder.json(&[&["migrate"][..], &on].concat())["steps"], 1);
+    assert_eq!(folder.json(&[&["migrate"][..], &on].concat())["steps"], 2);
     let daemon = Daemon::start(&folder, &on);
     let id = folder.send(&on);
     assert_eq!(folder.wait_for(&id, "SENT", &on)["sandbox"], true);

@@ -8,7 +8,7 @@ use postrider::store::schema::{create_tables, migrate, missing_columns};
 use postrider::store::{Database, Dialect, PostgresDatabase, SqliteDatabase, Synchronous};
 use postrider_testkit::database::TestDatabase;
 
-use super::support::{World, on_both};
+use super::support::{World, drop_document_checks, on_both};
 
 /// Eight nodes start at once on an empty database: one makes the tables, the others wait.
 async fn race(open: impl AsyncFn() -> Arc<dyn Database>) {
@@ -23,7 +23,7 @@ async fn race(open: impl AsyncFn() -> Arc<dyn Database>) {
     for node in nodes {
         steps += node.await.unwrap();
     }
-    assert_eq!(steps, 1);
+    assert_eq!(steps, 2);
     assert!(missing_columns::<NotificationRow>(&open().await, &clock, &table).await.unwrap().is_empty());
 }
 
@@ -77,12 +77,51 @@ on_both! {
     }
 }
 
+on_both! {
+    /// A writer in any language that leaves no JSON is refused at once, and the column is named.
+    async fn a_document_that_is_no_json_is_refused_by_the_table(world: World) {
+        for column in ["cc_addresses", "payload", "recipients", "metadata"] {
+            let insert = |value: &str| {
+                format!("INSERT INTO postrider_outbox (channel, recipient_address, {column}) \
+                         VALUES ('email', 'alice@example.com', {value})")
+            };
+            for good in ["NULL", "'[]'", r#"'{"a": "\u0000"}'"#, "'\"text\"'"] {
+                world.sql(&insert(good)).await;
+            }
+            for bad in ["''", "'{not json'", "'[1'", "'{''a'': 1}'"] {
+                let refused = world.try_sql(&insert(bad)).await.unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Refused, "{column} {bad}: {refused}");
+                let told = refused.to_string();
+                let names = format!("postrider_outbox_{}", if column == "cc_addresses" { "cc" } else { column });
+                assert!(told.contains(&names) || told.contains("invalid input syntax for type json"), "{told}");
+            }
+        }
+    }
+}
+
+/// Tables that an earlier version made get the checks too; what is in them is not read.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_table_gets_the_checks_of_documents_on_postgres() {
+    let Some(world) = World::postgres().await else { return };
+    let clock: Arc<dyn Clock> = world.clock.clone();
+    world.sql("DELETE FROM postrider_outbox_schema WHERE version = 2").await;
+    drop_document_checks(&world).await;
+    let insert =
+        "INSERT INTO postrider_outbox (channel, recipient_address, payload) VALUES ('email', 'a@example.com', '[1')";
+    world.sql(insert).await;
+    assert_eq!(migrate::<NotificationRow>(&world.database, &clock, world.repository.table()).await.unwrap(), 1);
+    assert_eq!(world.try_sql(insert).await.unwrap_err().kind(), ErrorKind::Refused);
+    // The broken row can still be mended.
+    world.sql("UPDATE postrider_outbox SET payload = '[1]'").await;
+}
+
 /// The texts for one's own migration tool are those that `migrate` runs.
 #[test]
 fn the_ddl_is_given_as_text() {
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
         let ddl = create_tables::<NotificationRow>(dialect).unwrap();
-        assert_eq!(ddl.len(), 5);
+        // PostgreSQL adds the checks of documents to a table that may be there already.
+        assert_eq!(ddl.len(), if dialect == Dialect::Sqlite { 5 } else { 6 });
         assert!(ddl[0].starts_with("CREATE TABLE \"postrider_outbox\""));
     }
 }

@@ -137,6 +137,25 @@ impl World {
     }
 }
 
+/// Makes the table one that an earlier version made, which takes documents that are no JSON.
+pub(crate) async fn drop_document_checks(world: &World) {
+    const ENDS: [&str; 4] = ["cc", "payload", "recipients", "metadata"];
+    if world.database.dialect() == Dialect::Postgres {
+        let drops = ENDS.map(|end| format!("DROP CONSTRAINT postrider_outbox_{end}_json"));
+        world.sql(&format!("ALTER TABLE postrider_outbox {}", drops.join(", "))).await;
+        return;
+    }
+    // SQLite drops no constraint: the table is made anew without them.
+    let ddl = schema::create_tables::<NotificationRow>(Dialect::Sqlite).unwrap();
+    world.sql("DROP TABLE postrider_outbox").await;
+    let checks = |line: &&str| !ENDS.iter().any(|end| line.contains(&format!("postrider_outbox_{end}_json")));
+    let table: Vec<_> = ddl[0].lines().filter(checks).collect();
+    world.sql(&table.join("\n").replace("= 16),\n)", "= 16)\n)")).await;
+    for index in &ddl[1..3] {
+        world.sql(index).await;
+    }
+}
+
 /// Waits, in real time and bounded, until `done` says so.
 pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
     for _ in 0..3_000 {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use postrider::model::OutboxStatus;
 use postrider::testing::RecordingChannel;
 
-use super::support::{World, eventually, node, on_both, seconds};
+use super::support::{World, drop_document_checks, eventually, node, on_both, seconds};
 
 on_both! {
     /// Contract C4.7, case C29: the good rows go out; the bad ones are recorded and end DEAD.
     async fn bad_rows_are_recorded_and_good_rows_go_out(world: World) {
+        drop_document_checks(&world).await;
         let mut ids = Vec::new();
         for _ in 0..10 {
             let mut draft = world.draft();

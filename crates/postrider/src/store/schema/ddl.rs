@@ -1,7 +1,8 @@
 //! The DDL of an entity's tables, as numbered steps.
 //!
 //! For the application's own migration tool, or for [`migrate`](super::migrate). Databases differ
-//! here as little as they can.
+//! here as little as they can; a step that one of them has no use for is empty there, so that the
+//! numbers mean the same everywhere.
 
 use crate::error::Result;
 use crate::model::column::{self, Column};
@@ -22,6 +23,14 @@ pub fn create_tables<E: OutboxEntity>(dialect: Dialect) -> Result<Vec<String>> {
 const TIME_ORDERED_UUID: &str = "encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) \
     PLACING substring(int8send(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) \
     FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid";
+
+/// Documents that other languages write too, and the ends of their constraints' names.
+const DOCUMENTS: [(Column, &str); 4] = [
+    (column::CC_ADDRESSES, "cc_json"),
+    (column::PAYLOAD, "payload_json"),
+    (column::RECIPIENTS, "recipients_json"),
+    (column::METADATA, "metadata_json"),
+];
 
 /// The columns of the history that hold no null.
 pub(super) const ATTEMPT_REQUIRED: [&str; 6] = ["id", "outbox_id", "claim_seq", "event", "at", "status"];
@@ -47,12 +56,14 @@ impl Ddl {
             self.create_attempts(),
             self.attempt_index(),
         ];
-        vec![tables]
+        vec![tables, self.add_document_checks()]
     }
 
-    /// What makes the outbox's table alone, with its indexes.
+    /// What makes the outbox's table alone, with its indexes and checks.
     pub(super) fn outbox_statements(&self) -> Vec<String> {
-        vec![self.create_outbox(), self.claim_index(), self.lost_index()]
+        let mut statements = vec![self.create_outbox(), self.claim_index(), self.lost_index()];
+        statements.extend(self.add_document_checks());
+        statements
     }
 
     pub(super) fn create_outbox(&self) -> String {
@@ -74,6 +85,7 @@ impl Ddl {
         if self.dialect == Dialect::Sqlite {
             // STRICT lets any blob in; an id of another length could be told from no other.
             lines.push(format!("CHECK (length({}) = 16)", self.named(column::ID)));
+            lines.extend(DOCUMENTS.map(|(column, end)| self.document_check(column, end)));
         }
         format!(
             "CREATE TABLE {} (\n    {}\n){}",
@@ -81,6 +93,31 @@ impl Ddl {
             lines.join(",\n    "),
             self.options()
         )
+    }
+
+    /// A writer in any language that leaves no JSON is told so at once, and not its row later.
+    fn document_check(&self, column: Column, end: &str) -> String {
+        let column = self.named(column);
+        let holds = match self.dialect {
+            Dialect::Sqlite => format!("json_valid({column})"),
+            // The cast itself refuses: IS JSON came with PostgreSQL 16. `jsonb` would refuse more.
+            Dialect::Postgres => format!("{column}::json IS NOT NULL"),
+        };
+        let name = self.quoted(&format!("{}_{end}", self.table.name()));
+        format!("CONSTRAINT {name} CHECK ({column} IS NULL OR {holds})")
+    }
+
+    /// Rows that are there already are not read: a broken one stays to be mended, or to fail alone.
+    fn add_document_checks(&self) -> Vec<String> {
+        match self.dialect {
+            // SQLite adds no constraint to a table that exists: older tables stay without.
+            Dialect::Sqlite => Vec::new(),
+            Dialect::Postgres => {
+                let add = |(column, end): (Column, &str)| format!("ADD {} NOT VALID", self.document_check(column, end));
+                let table = self.qualified(self.table.name());
+                vec![format!("ALTER TABLE {table}\n    {}", DOCUMENTS.map(add).join(",\n    "))]
+            }
+        }
     }
 
     pub(super) fn column(&self, column: Column) -> String {
