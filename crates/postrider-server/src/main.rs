@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config` | the settings: file, environment, flags |
 //! | `start` | opens the database, builds the outbox |
+//! | `lookup` | rows by the beginning of an id; what is readable of a row that is not |
 //! | `signals` | what ends the daemon |
 //! | `cli` | the commands |
 //!
@@ -11,6 +12,7 @@
 
 mod cli;
 mod config;
+mod lookup;
 mod signals;
 mod start;
 

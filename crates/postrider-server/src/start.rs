@@ -63,13 +63,17 @@ impl Store {
         let address = config.database.clone();
         let database: Arc<dyn Database> = match &address {
             DatabaseAddress::Sqlite(path) => Arc::new(open_file(path, purpose, &*clock).await?),
-            DatabaseAddress::Postgres(url) => Arc::new(PostgresDatabase::connect_lazy(url, config.connections)?),
+            DatabaseAddress::Postgres(url) => {
+                let database = PostgresDatabase::connect_lazy(url, config.connections)?;
+                reach(&database, &address, &*clock, limit).await?;
+                Arc::new(database)
+            }
         };
         let store = Self { database, clock, database_clock, address };
-        match &store.address {
-            DatabaseAddress::Sqlite(path) if purpose != Purpose::Read => store.try_write(path).await?,
-            DatabaseAddress::Sqlite(_) => {}
-            DatabaseAddress::Postgres(_) => store.reach(limit).await?,
+        if let DatabaseAddress::Sqlite(path) = &store.address
+            && purpose != Purpose::Read
+        {
+            store.try_write(path).await?;
         }
         store.database_clock.follow(&*store.database).await?;
         Ok(store)
@@ -82,29 +86,6 @@ impl Store {
             if let Err(error) = self.database_clock.follow(&*self.database).await {
                 tracing::debug!(%error, "the database was not asked for its time; the last answer is kept");
             }
-        }
-    }
-
-    async fn reach(&self, limit: Duration) -> Result<()> {
-        let address = &self.address;
-        match within(&*self.clock, limit, self.database.reader()).await {
-            Some(Ok(_)) => Ok(()),
-            Some(Err(error)) if !error.is_transient() => {
-                Err(Error::new(ErrorKind::Configuration, format!("the database {address} refuses: {error}"))
-                    .caused_by(error))
-            }
-            Some(Err(error)) => {
-                Err(Error::new(ErrorKind::Transient, format!("the database {address} cannot be reached: {error}"))
-                    .caused_by(error))
-            }
-            None => Err(Error::new(
-                ErrorKind::Transient,
-                format!(
-                    "the database {address} cannot be reached: nobody answered within {} s; check \
-                     that PostgreSQL runs there and that host and port are right",
-                    limit.as_secs()
-                ),
-            )),
         }
     }
 
@@ -222,6 +203,40 @@ impl Store {
     }
 }
 
+/// Makes sure that a server answers, and lets this user in.
+async fn reach(
+    database: &PostgresDatabase,
+    address: &DatabaseAddress,
+    clock: &dyn Clock,
+    limit: Duration,
+) -> Result<()> {
+    let hint = if address.seems_badly_encoded() {
+        "; the address seems to hold a user or password with characters such as / ? # @ %, which must be \
+         percent-encoded (/ is %2F, ? is %3F, # is %23, @ is %40, % is %25)"
+    } else {
+        ""
+    };
+    match within(clock, limit, database.try_connect()).await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) if error.is_transient() => {
+            Err(Error::new(ErrorKind::Transient, format!("the database {address} cannot be reached: {error}{hint}"))
+                .caused_by(error))
+        }
+        Some(Err(error)) => {
+            let message = format!("the database {address} refuses: {error}{hint}");
+            Err(Error::new(ErrorKind::Configuration, message).caused_by(error))
+        }
+        None => Err(Error::new(
+            ErrorKind::Transient,
+            format!(
+                "the database {address} cannot be reached: nobody answered within {} s; check that \
+                 PostgreSQL runs there, that host and port are right, and that no firewall is between{hint}",
+                limit.as_secs()
+            ),
+        )),
+    }
+}
+
 /// Whether that is the whole table: its key is missing.
 fn has_no_table(missing: &[String]) -> bool {
     missing.iter().any(|column| column == "id")
@@ -241,6 +256,11 @@ async fn open_file(path: &Path, purpose: Purpose, clock: &dyn Clock) -> Result<S
     let mut tries = 1;
     loop {
         match SqliteDatabase::open(path, Synchronous::Full).await {
+            // Another's file, or a folder that may not be written: it can still be looked at.
+            Err(_) if purpose == Purpose::Read && path.is_file() => match SqliteDatabase::open_read_only(path).await {
+                Err(_) if tries < OPEN_TRIES => tries += 1,
+                opened => return opened,
+            },
             Err(_) if tries < OPEN_TRIES && path.is_file() => tries += 1,
             opened => return opened,
         }

@@ -3,11 +3,13 @@
 use clap::Args;
 use postrider::model::{OutboxEntity, OutboxId, OutboxStatus, OutboxView, TenantId};
 use postrider::store::Filter;
+use serde_json::{Map, Value as Json, json};
 
 use super::failure::Failure;
 use super::output::Color;
 use super::run::Context;
 use super::words;
+use crate::lookup;
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
@@ -54,15 +56,19 @@ impl List {
             Some(tenant) => repository.scoped(tenant).list(&filter, limit).await?,
             None => repository.root().list(&filter, limit).await?,
         };
+        let mut unreadable = Vec::with_capacity(page.unreadable.len());
+        for (id, error) in &page.unreadable {
+            unreadable.push(Unreadable::look(&store, *id, error).await?);
+        }
         store.close().await;
         let output = context.output;
-        for (id, error) in &page.unreadable {
-            output.note(&format!("the row {id} cannot be read: {error}"));
-        }
         let rows = page.rows;
         if output.is_json() {
-            let views: Vec<OutboxView<'_>> = rows.iter().map(OutboxEntity::view).collect();
-            return output.json(&views);
+            let views = rows.iter().map(|row| json!(row.view()));
+            return output.json(&views.chain(unreadable.iter().map(Unreadable::json)).collect::<Vec<Json>>());
+        }
+        for row in &unreadable {
+            output.note(&format!("the row {} cannot be read: {}", row.id(), words::printable(&row.why)));
         }
         if page.last.is_none() {
             output.note("no rows");
@@ -73,12 +79,64 @@ impl List {
         if tenants {
             heading.insert(1, "TENANT");
         }
-        let cells = rows.iter().map(|row| cells(row.view(), tenants)).collect::<Vec<_>>();
+        let readable = rows.iter().map(|row| cells(row.view(), tenants));
+        let cells = readable.chain(unreadable.iter().map(|row| row.cells(tenants))).collect::<Vec<_>>();
         output.table(&heading, &cells)?;
-        if let Some(last) = page.last.filter(|_| rows.len() + page.unreadable.len() == limit) {
+        if let Some(last) = page.last.filter(|_| rows.len() + unreadable.len() == limit) {
             output.note(&format!("more: postrider list --before {last}"));
         }
         Ok(())
+    }
+}
+
+/// A row that cannot be read as a whole. It stands at the end of its page.
+struct Unreadable {
+    why: String,
+    /// What can be read; nothing if not even the id can.
+    columns: Map<String, Json>,
+}
+
+impl Unreadable {
+    async fn look(store: &Store, id: OutboxId, error: &postrider::Error) -> postrider::Result<Self> {
+        let columns = lookup::readable(store, id).await?.unwrap_or_default();
+        Ok(Self { why: error.to_string(), columns })
+    }
+
+    fn id(&self) -> &str {
+        self.columns.get("id").and_then(Json::as_str).unwrap_or("(id unreadable)")
+    }
+
+    fn json(&self) -> Json {
+        let mut shown = json!({ "id": null, "unreadable": self.why });
+        for (name, value) in &self.columns {
+            shown[name] = value.clone();
+        }
+        shown
+    }
+
+    fn cells(&self, tenants: bool) -> Vec<(String, Option<Color>)> {
+        let text = |name: &str, limit| {
+            let value = self.columns.get(name).filter(|value| !value.is_null());
+            let text = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            (words::short(text.as_deref().unwrap_or("?"), limit), None)
+        };
+        let status = format!("{} (unreadable)", text("status", 12).0);
+        let attempts = format!("{}/{}", text("attempts", 8).0, text("max_attempts", 8).0);
+        let created = self.columns.get("created_at").and_then(Json::as_str).unwrap_or("?");
+        let created = created.split('.').next().unwrap_or(created).replace('T', " ");
+        let mut cells = vec![
+            (self.id().to_owned(), None),
+            (status, Some(Color::Red)),
+            text("channel", 16),
+            text("recipient_address", 40),
+            (attempts, None),
+            (created, None),
+            text("subject", 50),
+        ];
+        if tenants {
+            cells.insert(1, text("tenant", 24));
+        }
+        cells
     }
 }
 

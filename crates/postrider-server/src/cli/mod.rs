@@ -9,6 +9,7 @@
 mod arguments;
 mod check;
 mod failure;
+mod given;
 mod list;
 mod logging;
 mod migrate;

@@ -1,5 +1,6 @@
 //! Running a command: arguments, logs, configuration, runtime, exit code.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -19,6 +20,8 @@ pub(super) struct Context {
     pub(super) config: Config,
     /// A program reads stderr: logs are JSON, and nothing else is written beside them.
     pub(super) json_logs: bool,
+    /// How this program was called, for another call: it may not stand on the PATH.
+    pub(super) program: String,
     /// Flags that another call needs to find the same database.
     pub(super) same: String,
 }
@@ -27,6 +30,7 @@ pub(super) struct Context {
 pub(crate) fn main() -> ExitCode {
     let arguments = environment::arguments();
     let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let program = program(&arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if wants_json && error.use_stderr() => {
@@ -40,13 +44,13 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let json = cli.global.json;
-    match run(cli) {
+    match run(cli, program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli, program: String) -> Result<(), Failure> {
     let Cli { global, command } = cli;
     let daemon = matches!(command, Command::Serve(_));
     let format = global.log_format.unwrap_or(if global.json { LogFormat::Json } else { LogFormat::Human });
@@ -56,7 +60,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let values = Values::gather(sources)?;
     let config = Config::new(&values)?;
     let output = Output::new(global.json, global.color);
-    let context = Context { output, values, config, json_logs: format == LogFormat::Json, same };
+    let context = Context { output, values, config, json_logs: format == LogFormat::Json, program, same };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("no threads can be started: {error}")))?;
     let ended = runtime.block_on(async {
@@ -73,6 +77,12 @@ fn run(cli: Cli) -> Result<(), Failure> {
     // A look-up of a name that still hangs must not keep the program.
     runtime.shutdown_background();
     ended
+}
+
+/// The program as it was called by its path; by its name if it was found on the PATH.
+fn program(arguments: &[OsString]) -> String {
+    let called = arguments.first().map(|name| name.to_string_lossy().into_owned());
+    called.filter(|name| name.contains(std::path::MAIN_SEPARATOR)).unwrap_or_else(|| "postrider".to_owned())
 }
 
 /// The flags with which another call finds the same database; a server's address may hold a

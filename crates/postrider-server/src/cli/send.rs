@@ -20,8 +20,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::run::Context;
-use super::{list, words};
-use crate::config::parse_duration;
+use super::{given, list, words};
 use crate::start::{self, PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
@@ -32,7 +31,16 @@ Examples:
   postrider send --to alice@example.com --template welcome --var name=Alice --locale de
   postrider send --to alice@example.com --subject Due --body 'Pay now' \\
       --in 10m --dedupe-key invoice-17
-  postrider send --to alice@example.com --subject Hello --body Hi --wait 60";
+  postrider send --to alice@example.com --subject Hello --body Hi --wait 60
+
+Templates: each is a folder inside the one that the setting `templates` names. One part is enough.
+  welcome/subject.txt          one line, such as: Hello {{ name }}
+  welcome/body.txt             the text
+  welcome/body.html            the HTML; variables are escaped here
+  welcome/body.de.txt          German, for --locale de (and de-AT, unless there is body.de-AT.txt)
+  welcome/sms/body.txt         for --channel sms
+  @acme/welcome/body.txt       for --tenant acme
+The language is that of Jinja; a variable that was not given is an error.";
 
 /// Writes a notification; a running `postrider serve` delivers it.
 #[derive(Debug, Args)]
@@ -78,14 +86,14 @@ pub(super) struct Send {
     /// As --dedupe-key, with the key PREFIX:channel:recipient for each recipient.
     #[arg(long, value_name = "PREFIX")]
     dedupe_prefix: Option<String>,
-    /// Not before this time (RFC 3339).
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, conflicts_with = "after")]
+    /// Not before this time (RFC 3339, such as 2026-03-01T10:00:00Z).
+    #[arg(long, value_name = "TIME", value_parser = given::instant, conflicts_with = "after")]
     at: Option<Timestamp>,
     /// Not before so long from now, such as 10m or 1h30m.
-    #[arg(id = "after", long = "in", value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(id = "after", long = "in", value_name = "DURATION", value_parser = given::ahead, allow_hyphen_values = true)]
     after: Option<Duration>,
-    /// Not after this time (RFC 3339).
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    /// Not after this time (RFC 3339, such as 2026-03-01T10:00:00Z).
+    #[arg(long, value_name = "TIME", value_parser = given::instant)]
     expires_at: Option<Timestamp>,
     /// At most so many attempts, 1 to 1000 [default: the channel's].
     #[arg(long, value_name = "N")]
@@ -132,7 +140,7 @@ impl Send {
         let store = Store::open(config, Purpose::Write, PATIENCE).await?;
         store.require_or_make_table().await?;
         let outbox = store.outbox(channels, templates)?;
-        let notification = notification.at(store.clock.now());
+        let notification = notification.at(store.clock.now())?;
         let notification = Arc::new(notification);
         let (service, tenant) = (outbox.service().clone(), self.tenant.clone());
         let enqueued = outbox

@@ -205,11 +205,12 @@ fn banner(context: &Context) -> Result<(), Failure> {
            e-mail    {email}\n\
          \n\
          Try it in another terminal, in the folder {}{note}:\n  \
-           postrider send{same} --channel email --to {to} --subject Hello --body 'Hi there'\n  \
-           postrider list{same}\n\
+           {program} send{same} --channel email --to {to} --subject Hello --body 'Hi there'\n  \
+           {program} list{same}\n\
          Ctrl-C stops it.",
         config.database_origin,
         words::quoted(&folder.display().to_string()),
+        program = words::quoted(&context.program),
         same = context.same,
     ));
     Ok(())

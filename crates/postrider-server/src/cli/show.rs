@@ -1,34 +1,37 @@
 //! `postrider show`: one row, what happens to it next, and what happened so far.
 
 use clap::Args;
-use postrider::model::{OutboxEntity, OutboxId, OutboxView, Timestamp};
-use postrider::store::HistoryLine;
+use postrider::model::{OutboxEntity, OutboxId, OutboxStatus, OutboxView, Timestamp};
+use postrider::store::{Claim, HistoryEvent, HistoryLine};
 use postrider::{Error, ErrorKind};
 use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
 
 use super::failure::Failure;
 use super::output::{Color, Output};
 use super::run::Context;
 use super::words;
+use crate::lookup::{self, Named};
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
 Examples:
   postrider show 0199f5b1-6c2e-7d30-8f21-5a0c7e9b1d44
+  postrider show 0199f5b1-6c2e-7
   postrider show 0199f5b1-6c2e-7d30-8f21-5a0c7e9b1d44 --json | jq .row.status";
 
 /// Shows one row: its state, what happens next, and its history.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Show {
-    /// The row's id.
-    id: OutboxId,
+    /// The row's id, or the beginning of it.
+    id: Named,
 }
 
 #[derive(Serialize)]
 struct Answer<'a> {
     row: OutboxView<'a>,
-    history: Vec<HistoryLine>,
+    history: Vec<Json>,
 }
 
 impl Show {
@@ -36,22 +39,86 @@ impl Show {
         let store = Store::open(&context.config, Purpose::Read, PATIENCE).await?;
         store.require_table().await?;
         let rows = store.repository()?.root();
-        let found = rows.find_by_id(self.id).await?;
-        let row = found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {}", self.id)))?;
-        let history = rows.history(self.id).await?;
+        let id = lookup::resolve(&store, &self.id).await?;
+        let row = match rows.find_by_id(id).await {
+            Ok(found) => found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {id}")))?,
+            Err(error) if error.kind() == ErrorKind::Decode => return unreadable(context, &store, id, error).await,
+            Err(error) => return Err(error.into()),
+        };
+        let history = with_success(rows.history(id).await?, row.view());
         let now = store.clock.now();
         store.close().await;
         let output = context.output;
         if output.is_json() {
-            return output.json(&Answer { row: row.view(), history });
+            return output.json(&Answer { row: row.view(), history: history.iter().map(line_json).collect() });
         }
         person(output, row.view(), now)?;
-        if !history.is_empty() {
-            output.line("")?;
-            output.line(&output.paint("History", Color::Bold))?;
-        }
-        history.iter().try_for_each(|line| past(output, line))
+        story(output, &history)
     }
+}
+
+/// The history, and the latest success: a plain one stands in the row alone.
+fn with_success(mut history: Vec<HistoryLine>, view: OutboxView<'_>) -> Vec<HistoryLine> {
+    let state = view.state();
+    let told = |line: &HistoryLine| line.event == "sent" && line.claim_seq == state.claim_seq;
+    if state.status == OutboxStatus::Sent && !history.iter().any(told) {
+        let claim = Claim { id: view.id(), seq: state.claim_seq };
+        let at = state.sent_at.unwrap_or(state.updated_at);
+        let mut line = HistoryLine::new(claim, HistoryEvent::Sent, at, OutboxStatus::Sent);
+        line.node.clone_from(&state.claimed_by);
+        line.reason_code.clone_from(&state.reason_code);
+        line.provider.clone_from(&state.provider);
+        line.provider_message_id.clone_from(&state.provider_message_id);
+        line.recipients = state.recipients.as_ref().and_then(|ledger| serde_json::to_string(ledger).ok());
+        history.push(line);
+        history.sort_by_key(|line| line.at);
+    }
+    history
+}
+
+/// A line for programs: the ledger as JSON, not as text that holds JSON.
+fn line_json(line: &HistoryLine) -> Json {
+    let mut shown = json!(line);
+    if let Some(text) = &line.recipients {
+        shown["recipients"] = serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into());
+    }
+    shown
+}
+
+/// A row that cannot be read as a whole: what can be read of it, and why the rest cannot.
+async fn unreadable(context: &Context, store: &Store, id: OutboxId, error: Error) -> Result<(), Failure> {
+    let row = lookup::readable(store, id).await?;
+    let row = row.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {id}")))?;
+    // Its status may be what cannot be read; then its history is not found either.
+    let history = store.repository()?.root().history(id).await.unwrap_or_default();
+    store.close().await;
+    let output = context.output;
+    if output.is_json() {
+        let history: Vec<Json> = history.iter().map(line_json).collect();
+        return output.json(&json!({ "row": row, "unreadable": error.to_string(), "history": history }));
+    }
+    output.line(&format!("{:<20} {id}", "row"))?;
+    let why = format!("{:<20} {}", "unreadable", words::printable(&error.to_string()));
+    output.line(&output.paint(&why, Color::Red))?;
+    output.line(&format!("{:<20} no node can deliver it before that is mended in the table", "next"))?;
+    fields(output, &row)?;
+    story(output, &history)
+}
+
+fn fields(output: Output, row: &Map<String, Json>) -> Result<(), Failure> {
+    for (name, value) in row.iter().filter(|(name, value)| *name != "id" && !value.is_null()) {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        output.line(&format!("{name:<20} {}", words::short(&text, 200)))?;
+    }
+    Ok(())
+}
+
+fn story(output: Output, history: &[HistoryLine]) -> Result<(), Failure> {
+    if !history.is_empty() {
+        output.line("")?;
+        output.line(&output.paint("History", Color::Bold))?;
+    }
+    history.iter().try_for_each(|line| past(output, line))
 }
 
 fn person(output: Output, view: OutboxView<'_>, now: Timestamp) -> Result<(), Failure> {

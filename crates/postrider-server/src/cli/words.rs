@@ -82,12 +82,20 @@ fn node(view: OutboxView<'_>) -> String {
     view.state().claimed_by.as_deref().map_or_else(|| "a node".to_owned(), printable)
 }
 
+/// How often, such as `once` or `3 times`.
+pub(super) fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
 /// A count with its thousands apart.
 pub(super) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -37,6 +37,18 @@ impl DatabaseAddress {
     }
 }
 
+impl DatabaseAddress {
+    /// True if user or password of a server seem to hold characters that must be percent-encoded:
+    /// what follows the first of them was then taken for host, port or path.
+    pub(crate) fn seems_badly_encoded(&self) -> bool {
+        let Self::Postgres(url) = self else { return false };
+        let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        let Some((login, _)) = rest.rsplit_once('@').filter(|_| !rest.starts_with('/')) else { return false };
+        let is_code = |after: &str| after.get(..2).is_some_and(|two| two.bytes().all(|b| b.is_ascii_hexdigit()));
+        login.contains(['/', '?', '#', '@']) || login.split('%').skip(1).any(|after| !is_code(after))
+    }
+}
+
 impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,6 +95,22 @@ mod tests {
             let address = DatabaseAddress::parse(url, None).unwrap();
             assert_eq!(address.to_string(), shown);
             assert_eq!(format!("{address:?}"), shown);
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_noticed() {
+        for (url, noticed) in [
+            ("postgres://me:12/34@host/db", true),
+            ("postgres://me:1?2@host/db", true),
+            ("postgres://me:100%@host/db", true),
+            ("postgres://me:a@b@host/db", true),
+            ("postgres://me:a%2Fb@host/db", false),
+            ("postgres://me@host/db", false),
+            ("postgres:///db?host=/run&password=a@b", false),
+            ("sqlite:a@b.db", false),
+        ] {
+            assert_eq!(DatabaseAddress::parse(url, None).unwrap().seems_badly_encoded(), noticed, "{url}");
         }
     }
 

@@ -13,6 +13,7 @@ const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3
 /// What is expected, as a fragment that follows the text.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let refused = || "a duration such as 500ms, 60s, 5m, 1h30m or 2d is expected".to_owned();
+    let too_long = || "it is too long".to_owned();
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(refused());
@@ -23,10 +24,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         let (number, after) = rest.split_at(digits);
         let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         let (unit, after) = after.split_at(letters);
-        let number: u64 = number.parse().map_err(|_| refused())?;
+        if number.is_empty() {
+            return Err(refused());
+        }
         let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(refused)?;
-        let part = number.checked_mul(*millis).ok_or_else(refused)?;
-        total = total.checked_add(part).ok_or_else(refused)?;
+        let number: u64 = number.parse().map_err(|_| too_long())?;
+        let part = number.checked_mul(*millis).ok_or_else(too_long)?;
+        total = total.checked_add(part).ok_or_else(too_long)?;
         rest = after;
     }
     Ok(Duration::from_millis(total))

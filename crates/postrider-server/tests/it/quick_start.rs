@@ -76,8 +76,17 @@ fn a_requeued_row_is_sent_again() {
     assert_eq!((&waiting["row"]["status"], &waiting["row"]["attempts"]), (&"PENDING".into(), &0.into()));
     assert_eq!(waiting["history"][0]["actor"], "tester");
     let again = folder.run(&["requeue", &id]).ok();
-    assert!(again.stdout.contains("AlreadyPending"), "{again:?}");
+    assert!(again.stdout.contains("was waiting already"), "{again:?}");
     let _daemon = Daemon::start(&folder, &[]);
     let row = folder.wait_for(&id, "SENT", &[]);
     assert_eq!(row["provider_message_id"], format!("sandbox-{id}.1"));
+    let history = folder.json(&["show", &id])["history"].clone();
+    let events: Vec<&str> = history.as_array().unwrap().iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["requeue", "sent"]);
+    assert_eq!((&history[1]["status"], &history[1]["at"]), (&"SENT".into(), &row["sent_at"]));
+    // The ledger is JSON, and not text that holds it.
+    assert_eq!(history[1]["recipients"][0]["address"], "alice@example.com", "{history}");
+    assert_eq!(history[0]["recipients"][0]["state"], "accepted", "{history}");
+    let shown = folder.run(&["show", &id]).ok().stdout;
+    assert!(shown.contains("requeue (status SENT) by tester") && shown.contains("sent (status SENT) by "), "{shown}");
 }

@@ -63,7 +63,97 @@ fn a_row_that_is_not_there_ends_with_3() {
     assert_eq!(error["error"]["kind"], "not_found");
     // The others are done all the same.
     let run = folder.run(&["requeue", NOBODY, &id]).refused(3, &["there is no row"]);
-    assert!(run.stdout.contains("AlreadyPending"), "{run:?}");
+    assert!(run.stdout.contains("was waiting already"), "{run:?}");
+}
+
+/// Runs a statement on the folder's SQLite file, whatever its constraints say: a table of the
+/// application's own may have none.
+async fn change(folder: &Folder, sql: &'static str) {
+    let url = format!("sqlite://{}", folder.path().join("postrider.db").display());
+    let mut connection = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.unwrap();
+    sqlx::raw_sql("PRAGMA ignore_check_constraints = ON").execute(&mut connection).await.unwrap();
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_read_is_shown_as_far_as_it_can() {
+    let folder = Folder::new();
+    let broken = folder.send(&[]);
+    change(&folder, "UPDATE postrider_outbox SET payload = '{broken', attempts = 2").await;
+    let good = folder.send(&[]);
+    let listed = folder.json(&["list"]);
+    assert_eq!((&listed[0]["id"], &listed[1]["id"]), (&good.as_str().into(), &broken.as_str().into()), "{listed}");
+    let row = &listed[1];
+    assert!(row["unreadable"].as_str().unwrap().starts_with("payload: no JSON"), "{row}");
+    assert_eq!((&row["status"], &row["subject"]), (&"PENDING".into(), &"Hello".into()));
+    assert_eq!((&row["payload"], &row["attempts"], &row["tenant"]), (&"{broken".into(), &2.into(), &"".into()));
+    let people = folder.run(&["list"]).ok();
+    assert!(
+        people.stdout.contains("PENDING (unreadable)") && people.stdout.contains("alice@example.com"),
+        "{people:?}"
+    );
+    assert!(people.stderr.contains(&format!("the row {broken} cannot be read: payload")), "{people:?}");
+    let shown = folder.run(&["show", &broken]).ok().stdout;
+    for said in ["unreadable", "payload: no JSON", "{broken", "alice@example.com", "PENDING"] {
+        assert!(shown.contains(said), "{said} is not in {shown}");
+    }
+    let shown = folder.json(&["show", &broken]);
+    assert_eq!((&shown["row"]["status"], &shown["history"]), (&"PENDING".into(), &serde_json::json!([])));
+    assert!(shown["unreadable"].as_str().unwrap().contains("payload"), "{shown}");
+    // Other columns, the status among them.
+    change(&folder, "UPDATE postrider_outbox SET payload = NULL, status = 'ODD'").await;
+    assert_eq!(folder.json(&["list"])[0]["status"], "ODD");
+    assert!(folder.run(&["show", &broken]).ok().stdout.contains("ODD"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_id_is_none_stops_no_list() {
+    let folder = Folder::new();
+    folder.send(&[]);
+    change(&folder, "UPDATE postrider_outbox SET id = x'0102'").await;
+    let good = folder.send(&[]);
+    let listed = folder.json(&["list"]);
+    assert_eq!((&listed[0]["id"], &listed[1]["id"]), (&good.into(), &serde_json::Value::Null));
+    assert!(listed[1]["unreadable"].as_str().unwrap().starts_with("id: "), "{listed}");
+    assert!(folder.run(&["list"]).ok().stdout.contains("(id unreadable)"));
+}
+
+#[test]
+fn the_beginning_of_an_id_names_a_row_if_it_is_the_only_one() {
+    let folder = Folder::new();
+    let (one, two) = (folder.send(&[]), folder.send(&[]));
+    // Up to where they differ, and one character more.
+    let same = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
+    let shown = folder.json(&["show", &one[..=same]]);
+    assert_eq!(shown["row"]["id"], one);
+    assert_eq!(folder.json(&["show", &two[..=same].replace('-', "").to_uppercase()])["row"]["id"], two);
+    assert_eq!(folder.json(&["requeue", &one[..=same]])[0]["id"], one);
+    folder.run(&["show", &one[..8]]).refused(2, &["several ids begin with", &one, &two]);
+    folder.run(&["requeue", "ffffffff"]).refused(3, &["there is no row whose id begins with ffffffff"]);
+    folder.run(&["show", &one[..7]]).refused(2, &["8 or more characters"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_time_is_over_is_requeued_only_with_another() {
+    let folder = Folder::new();
+    let id = folder.send(&["--expires-at", "2999-01-01T00:00:00Z"]);
+    let expire = "UPDATE postrider_outbox SET status = 'SUPPRESSED', reason_code = 'expired', expires_at = 1000000";
+    change(&folder, expire).await;
+    let refused = folder.run(&["requeue", &id]);
+    refused.refused(2, &["expired at 1970-01-01T00:00:01Z", "--expires-in", "--expires-at TIME", "--no-expiry"]);
+    folder.run(&["requeue", &id, "--expires-at", "2000-01-01T00:00:00Z"]).refused(2, &["is past"]);
+    folder.run(&["requeue", &id, "--expires-in", "-1d"]).refused(2, &["the past cannot be waited for"]);
+    assert_eq!(folder.json(&["show", &id])["row"]["status"], "SUPPRESSED");
+    let expires_at = |more: &[&str]| {
+        assert_eq!(folder.json(&[&["requeue", &id][..], more].concat())[0]["outcome"], "reset");
+        folder.json(&["show", &id])["row"]["expires_at"].clone()
+    };
+    assert!(expires_at(&["--expires-in", "2d"]).as_str() > Some("2026"));
+    change(&folder, expire).await;
+    assert_eq!(expires_at(&["--expires-at", "2999-01-01T00:00:00Z"]), "2999-01-01T00:00:00.000000Z");
+    change(&folder, expire).await;
+    assert_eq!(expires_at(&["--no-expiry"]), serde_json::Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,12 @@ use crate::support::{Folder, finish};
 
 const BASE: [&str; 5] = ["send", "--to", "alice@example.com", "--subject", "Hello"];
 
+/// A time that lies ahead, but not by 100 days.
+fn soon() -> String {
+    let now = postrider::model::Clock::now(&postrider::model::SystemClock::new());
+    now.plus(std::time::Duration::from_secs(3_600)).to_string()
+}
+
 fn with(more: &[&str]) -> Vec<String> {
     BASE.iter().chain(more).map(|text| (*text).to_owned()).collect()
 }
@@ -134,12 +140,17 @@ fn bad_input_is_refused_and_nothing_is_written() {
         (with(&["--dedupe-key", "k", "--to", "b@example.com"]), "one dedupe key for 2 rows"),
         (with(&["--to", "alice@example.com", "--dedupe-prefix", "k"]), "same dedupe key"),
         (with(&["--max-attempts", "0"]), "max_attempts is 0"),
-        (with(&["--recipient", "a", "--recipient", "b"]), "--recipient is given 2 times for 1 times --to"),
+        (with(&["--recipient", "a", "--recipient", "b"]), "--recipient is given 2 times, and --to once"),
         (with(&["--metadata", "{"]), "--metadata is no JSON"),
         (with(&["--at", "tomorrow"]), "\"tomorrow\" is not a time like"),
+        (with(&["--at", "2026-03-01T10:00:00"]), "has no time zone: write 2026-03-01T10:00:00Z for UTC"),
         (with(&["--in", "10"]), "a duration such as"),
+        (with(&["--in", "-5m"]), "the past cannot be waited for"),
+        (with(&["--in", "99999999d"]), "it is too long; at most 36500d"),
+        (with(&["--in", "99999999999999999999d"]), "it is too long"),
+        (with(&["--expires-at", "2000-01-01T00:00:00Z"]), "--expires-at 2000-01-01T00:00:00Z is past"),
         (with(&["--in", "1h", "--at", "2026-03-01T10:00:00Z"]), "cannot be used with"),
-        (with(&["--in", "1h", "--expires-at", "2000-01-01T00:00:00Z"]), "expires at"),
+        (with(&["--in", "100d", "--expires-at", &soon()]), "expires at"),
         (with(&["--tenant", ""]), "the tenant is empty"),
         (with(&["--template", "x"]), "cannot be used with"),
         (with(&["--var", "a=b"]), "--template"),

@@ -1,6 +1,6 @@
 //! `postrider serve`: starting and stopping.
 
-use crate::support::{Daemon, Folder, finish};
+use crate::support::{Daemon, Folder, finish, wait_until};
 
 #[test]
 fn both_signals_end_it_in_an_orderly_way() {
@@ -22,7 +22,8 @@ fn for_programs_it_says_in_json_that_it_is_ready() {
         let log: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(log["level"].is_string(), "{log}");
     }
-    let ready: serde_json::Value = serde_json::from_str(&daemon.stdout()).unwrap();
+    // The two streams are read by threads of their own.
+    let ready: serde_json::Value = wait_until("the line on stdout", || serde_json::from_str(&daemon.stdout()).ok());
     assert_eq!((&ready["event"], &ready["email"], &ready["node"]), (&"ready".into(), &"sandbox".into(), &"n1".into()));
     assert_eq!(daemon.stop(), Some(0));
 }

@@ -10,20 +10,25 @@ use serde_json::{Map, Value as Json};
 
 use super::Send;
 use crate::cli::failure::Failure;
+use crate::cli::{given, words};
 
 /// A notification that is complete but for the time from which `--in` counts.
 pub(super) struct Draft {
     notification: Notification,
     after: Option<std::time::Duration>,
+    expires_at: Option<Timestamp>,
 }
 
 impl Draft {
-    /// The notification, as seen at `now`.
-    pub(super) fn at(self, now: Timestamp) -> Notification {
-        match self.after {
+    /// The notification, as seen at `now`; refused if its time is over then.
+    pub(super) fn at(self, now: Timestamp) -> Result<Notification, Failure> {
+        if let Some(at) = self.expires_at.filter(|at| *at <= now) {
+            return Err(Failure::usage(given::is_past("--expires-at", at, now)));
+        }
+        Ok(match self.after {
             Some(after) => self.notification.send_at(now.plus(after)),
             None => self.notification,
-        }
+        })
     }
 }
 
@@ -58,14 +63,16 @@ impl Send {
         if let Some(text) = &self.metadata {
             notification = notification.metadata(json("--metadata", text)?);
         }
-        Ok(Draft { notification, after: self.after })
+        Ok(Draft { notification, after: self.after, expires_at: self.expires_at })
     }
 
     fn recipients(&self) -> Result<Vec<Recipient>, Failure> {
         let (given, wanted) = (self.recipient.len(), self.to.len());
         if given != 0 && given != wanted {
             return Err(Failure::usage(format!(
-                "--recipient is given {given} times for {wanted} times --to; give it once for each, or not at all"
+                "--recipient is given {}, and --to {}; give it once for each --to, or not at all",
+                words::times(given),
+                words::times(wanted)
             )));
         }
         let recipients = self.to.iter().enumerate().map(|(at, to)| {
