@@ -19,11 +19,11 @@ use super::Dialect;
 use crate::error::Result;
 use crate::model::{Kind, OwnColumn, TableDef};
 
+#[cfg(feature = "sqlite")]
+pub(crate) use fragment::READ_PROBE;
 pub(crate) use fragment::batch_row;
 #[cfg(feature = "postgres")]
 pub(crate) use fragment::{HEARTBEAT, NOTIFY, SERVER_TIME};
-#[cfg(feature = "sqlite")]
-pub(crate) use fragment::READ_PROBE;
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use template::Template;
 pub(crate) use write::{ATTEMPT_BATCH, IDS_BATCH};
