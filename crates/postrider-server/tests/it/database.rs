@@ -25,6 +25,7 @@ fn a_file_that_cannot_be_used_is_named_with_the_remedy() {
         }
         folder.run(&["check", "--database", &url]).refused(1, &[]);
     }
+    folder.run(&["list", "--database", "sqlite:text.db"]).refused(2, &["text.db cannot be read", "is an SQLite file"]);
     folder.run(&["list", "--database", "sqlite:none.db"]).refused(2, &["there is no database at none.db yet"]);
     assert!(!folder.path().join("none.db").exists());
 }
