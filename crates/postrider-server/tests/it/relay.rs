@@ -54,7 +54,7 @@ async fn a_relay_that_fails_is_warned_of_once_and_so_is_its_end() {
     assert!(!said.contains("alice@") && !said.contains("not for alice"), "{said}");
     // No line per row.
     assert!(!said.contains(&ids[0]), "{said}");
-    daemon.wait_for_line("delivered 4");
+    daemon.wait_for_line("delivered ");
     assert_eq!(daemon.stop(), Some(0));
 }
 
