@@ -41,6 +41,9 @@ pub enum ErrorKind {
     /// The database undid the whole transaction (serialization failure, deadlock): the caller
     /// must roll back and repeat **all** of it. Nothing more was sent on the connection.
     TransactionGone,
+    /// The connection was lost while a commit was under way: all of it was done, or nothing. Look
+    /// before you repeat it.
+    CommitUnknown,
     /// Somebody else holds a lock for longer than is waited for; the call may be repeated.
     Locked,
     /// The database refused a value (a constraint, its type, its size): this row is to blame.
@@ -96,6 +99,12 @@ impl Error {
     #[must_use]
     pub fn is_transaction_gone(&self) -> bool {
         self.kind == ErrorKind::TransactionGone
+    }
+
+    /// True if nobody knows whether the transaction was committed: not to be repeated blindly.
+    #[must_use]
+    pub fn is_commit_unknown(&self) -> bool {
+        self.kind == ErrorKind::CommitUnknown
     }
 
     /// True if it is this row's own values that were refused, so that others may go on without it.

@@ -86,8 +86,9 @@ impl<E: OutboxEntity> Outbox<E> {
     /// `work` is repeated from its beginning if the database undoes the transaction.
     ///
     /// # Errors
-    /// What `work` returned, or the database's; an unknown commit is an error, and nothing is
-    /// handed over.
+    /// What `work` returned, or the database's. [`ErrorKind::CommitUnknown`](crate::ErrorKind::CommitUnknown)
+    /// if the commit was not answered: all rows are there, or none, and nothing is handed over.
+    /// Repeat it only with dedupe keys of your own.
     ///
     /// # Cancel safety
     /// Safe: the transaction goes on in its own task; the poller delivers its rows.

@@ -63,7 +63,7 @@ pub(super) async fn deliver<E: OutboxEntity>(
         losses,
     };
     let (done, confirmed) = oneshot::channel();
-    let sent = endings.send(Job { settlement, flight, done, bare: false }).await;
+    let sent = endings.send(Job { settlement, flight, done, bare: false, asked: false }).await;
     // The settler ends once nobody can send it anything more; it must not wait for who waits for it.
     drop(endings);
     if sent.is_ok() {

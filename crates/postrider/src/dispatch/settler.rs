@@ -17,7 +17,7 @@ use super::Shared;
 use super::flight::Flight;
 use crate::error::{Error, Result};
 use crate::model::{OutboxEntity, OutboxStatus};
-use crate::store::{Ending, Settlement};
+use crate::store::{Claim, Ending, Settlement};
 
 /// Most rows of one settling.
 const BATCH: usize = 256;
@@ -34,6 +34,8 @@ pub(super) struct Job {
     pub(super) done: oneshot::Sender<()>,
     /// What the peer said was taken out, since the database would not store it.
     pub(super) bare: bool,
+    /// It was asked to be written once without an answer, and may have been.
+    pub(super) asked: bool,
 }
 
 /// Starts the task; it ends once every sender is gone and everything is written.
@@ -130,20 +132,23 @@ impl<E: OutboxEntity> Settler<E> {
             Ok(settled) => settled,
             Err(error) => {
                 self.shared.cut_off.store(true, Ordering::SeqCst);
+                self.pending.iter_mut().take(BATCH).for_each(|job| job.asked = true);
                 self.say_failed(&error, batch.len());
                 return false;
             }
         };
-        let mut put_off = None;
+        let (mut put_off, mut unsure) = (None, Vec::new());
         for settled in settled {
             let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else { continue };
             let mut job = self.pending.swap_remove(at);
             match settled.now {
                 // Meanwhile this node has claimed the row anew: it is settled under that claim.
                 Ok(None) if job.flight.claim() != settled.claim => self.pending.push(job),
+                Ok(None) if job.asked => unsure.push(job),
                 Ok(now) => self.confirm(job, now),
                 Err(error) if !error.blames_the_row() => {
                     // Somebody holds the row, or the database went away in between: not its fault.
+                    job.asked = true;
                     self.pending.push(job);
                     put_off = Some(error);
                 }
@@ -159,6 +164,15 @@ impl<E: OutboxEntity> Settler<E> {
                 }
             }
         }
+        for job in unsure {
+            match self.written(job.settlement.claim).await {
+                Ok(now) => self.confirm(job, now),
+                Err(error) => {
+                    self.pending.push(job);
+                    put_off = Some(error);
+                }
+            }
+        }
         if let Some(error) = put_off {
             self.say_failed(&error, 1);
             return false;
@@ -168,6 +182,19 @@ impl<E: OutboxEntity> Settler<E> {
             self.failures = 0;
         }
         true
+    }
+
+    /// Where the row stands if its ending was written and the answer was lost: only the claim's
+    /// holder can have ended it while nobody claimed it anew.
+    async fn written(&self, claim: Claim) -> Result<Option<(OutboxStatus, i32)>> {
+        let found = match self.shared.rows.find_by_id(claim.id).await {
+            // Nothing more is to be learnt of it.
+            Err(error) if error.blames_the_row() => None,
+            found => found?,
+        };
+        let state = found.map(|entity| entity.row().state.clone());
+        let ended = state.filter(|state| state.claim_seq == claim.seq && state.status != OutboxStatus::Sending);
+        Ok(ended.map(|state| (state.status, state.attempts)))
     }
 
     fn say_failed(&self, error: &Error, rows: usize) {

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -104,7 +105,8 @@ pub enum Extent {
 /// (`work` must therefore bear being repeated). An unknown commit is an error, never repeated.
 ///
 /// # Errors
-/// What `work` returned; [`ErrorKind::Transient`] past 30 s or after 5 tries.
+/// What `work` returned; [`ErrorKind::Transient`] past 30 s or after 5 tries;
+/// [`ErrorKind::CommitUnknown`] if the database did not answer the COMMIT.
 ///
 /// # Cancel safety
 /// Safe: the write goes on in its own task, and commits or rolls back by itself.
@@ -117,11 +119,15 @@ where
     let alone = extent == Extent::Statement && database.dialect() != Dialect::Sqlite;
     let (database, clock) = (Arc::clone(database), Arc::clone(clock));
     own_task(async move {
+        let committing = AtomicBool::new(false);
         within(&*clock, TIME_LIMIT, async {
             let mut tries = 1;
             loop {
-                let (answer, undone) =
-                    if alone { statement(&*database, &work).await } else { transaction(&*database, &work).await };
+                let (answer, undone) = if alone {
+                    statement(&*database, &work).await
+                } else {
+                    transaction(&*database, &work, &committing).await
+                };
                 match answer {
                     // A lock has been waited for already: whoever asked may have something better to do.
                     Err(error)
@@ -135,7 +141,7 @@ where
             }
         })
         .await
-        .unwrap_or_else(|| Err(timed_out()))
+        .unwrap_or_else(|| Err(if committing.into_inner() { unknown(timed_out()) } else { timed_out() }))
     })
     .await
 }
@@ -154,8 +160,9 @@ where
     (answer, undone)
 }
 
-/// The answer, and whether an error is known to have left nothing behind.
-async fn transaction<T, F>(database: &dyn Database, work: &F) -> (Result<T>, bool)
+/// The answer, and whether an error is known to have left nothing behind; `committing` is true
+/// while a COMMIT is under way.
+async fn transaction<T, F>(database: &dyn Database, work: &F, committing: &AtomicBool) -> (Result<T>, bool)
 where
     F: for<'c> Fn(&'c mut dyn Connection) -> BoxFuture<'c, Result<T>>,
 {
@@ -164,12 +171,17 @@ where
         Err(error) => return (Err(error), true),
     };
     match work(open.connection()).await {
-        Ok(value) => match open.commit().await {
-            Ok(()) => (Ok(value), false),
-            // A refused commit was undone; any other failure leaves its result unknown.
-            Err(error) if error.is_transaction_gone() => (Err(error), true),
-            Err(error) => (Err(error.context("the commit's result is unknown")), false),
-        },
+        Ok(value) => {
+            committing.store(true, Ordering::SeqCst);
+            let answer = open.commit().await;
+            committing.store(false, Ordering::SeqCst);
+            match answer {
+                Ok(()) => (Ok(value), false),
+                // A refused commit was undone; any other failure leaves its result unknown.
+                Err(error) if error.is_transaction_gone() || error.blames_the_row() => (Err(error), true),
+                Err(error) => (Err(unknown(error)), false),
+            }
+        }
         Err(error) => {
             // The error that matters is the first; the connection is closed if this one fails.
             let _ = open.rollback().await;
@@ -211,6 +223,10 @@ async fn own_task<T: Send + 'static>(future: impl Future<Output = Result<T>> + S
         Ok(answer) => answer,
         Err(stopped) => Err(Error::new(ErrorKind::Database, "a database task was stopped").caused_by(stopped)),
     }
+}
+
+fn unknown(error: Error) -> Error {
+    Error::new(ErrorKind::CommitUnknown, format!("the commit's result is unknown: {error}")).caused_by(error)
 }
 
 fn timed_out() -> Error {

@@ -8,6 +8,7 @@
 mod accept;
 mod cancel;
 mod claim;
+mod commit;
 mod dedupe;
 mod dispatch;
 mod hardened_dispatch;
@@ -24,3 +25,4 @@ mod support;
 mod time_zone;
 mod unreadable;
 mod verify;
+mod wire;

@@ -67,7 +67,8 @@ impl PostgresDatabase {
     }
 
     /// Uses a pool of the application's own. Set `lock_timeout` on its connections (1 s, say): a row
-    /// that somebody holds locked must not keep the endings of others waiting.
+    /// that somebody holds locked must not keep the endings of others waiting. Leave sqlx's
+    /// `test_before_acquire` on: it is what finds connections that the server closed overnight.
     #[must_use]
     pub fn from_pool(pool: PgPool) -> Self {
         Self { pool }

@@ -55,4 +55,9 @@ pub async fn migrate<E: OutboxEntity>(
         })
     })
     .await
+    .map_err(|error| match error.is_commit_unknown() {
+        // The steps that were run are known by their version: to ask again is all there is to do.
+        true => Error::new(ErrorKind::Transient, error.to_string()).caused_by(error),
+        false => error,
+    })
 }
