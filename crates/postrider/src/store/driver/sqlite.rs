@@ -96,7 +96,8 @@ impl SqliteDatabase {
             ));
         }
         let pool = Self::readable(options.immutable(true)).await;
-        let pool = pool.map_err(|cause| refused(cause, "check that it is an SQLite file, and that this user may read it"))?;
+        let pool =
+            pool.map_err(|cause| refused(cause, "check that it is an SQLite file, and that this user may read it"))?;
         Ok(Self::from_pool(pool))
     }
 
