@@ -2,4 +2,4 @@
 
 mod counters;
 
-pub use counters::{Counters, Snapshot};
+pub use counters::{Counters, Listening, Snapshot};

@@ -56,14 +56,40 @@ pub trait Database: fmt::Debug + Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Calls `wake` whenever another node notifies; returns when the connection is lost, or at
-    /// once where the database cannot listen ([`Heard::Unsupported`]).
-    fn listen<'a>(&'a self, _clock: &'a dyn Clock, _wake: &'a Notify) -> BoxFuture<'a, Result<Heard>> {
+    /// Tells `listener` that it listens, and whenever another node notifies; returns when the
+    /// connection is lost, or at once where the database cannot listen ([`Heard::Unsupported`]).
+    ///
+    /// # Errors
+    /// What the database says where it refuses to listen, or to connect.
+    ///
+    /// # Cancel safety
+    /// Safe: the connection is closed.
+    fn listen<'a>(&'a self, _clock: &'a dyn Clock, _listener: &'a dyn Listener) -> BoxFuture<'a, Result<Heard>> {
         Box::pin(async { Ok(Heard::Unsupported) })
     }
 
     /// Closes the pool once its connections are given back.
     fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Who is told what a listening connection hears.
+pub trait Listener: Send + Sync {
+    /// It listens from now on; whatever came before is found by one poll.
+    fn connected(&self);
+
+    /// Another node has written rows.
+    fn notified(&self);
+}
+
+/// Wakes for either.
+impl Listener for Notify {
+    fn connected(&self) {
+        self.notify_one();
+    }
+
+    fn notified(&self) {
+        self.notify_one();
+    }
 }
 
 /// How listening ended.

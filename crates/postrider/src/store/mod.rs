@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use claim::{Claim, ClaimOrder, Claimed};
 pub use clock::DatabaseClock;
 pub use connection::{Connection, Fetched};
-pub use database::{Database, Heard, Transaction};
+pub use database::{Database, Heard, Listener, Transaction};
 pub use dialect::Dialect;
 #[cfg(feature = "postgres")]
 pub use driver::PostgresDatabase;

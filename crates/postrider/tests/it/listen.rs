@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use postrider::dispatch::DispatchConfig;
 use postrider::model::{Clock, NotificationRow, OutboxId, OutboxStatus, SystemClock};
+use postrider::observe::Listening;
 use postrider::store::{Database, PostgresDatabase};
 use postrider::testing::RecordingChannel;
 use postrider::{Outbox, store::OutboxRepository};
@@ -13,7 +14,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::hardened_dispatch::pass;
 use crate::support::{World, eventually, seconds};
+use crate::wire::Wire;
 
 /// Polls seldom, so that only a notification can be quick.
 fn seldom() -> DispatchConfig {
@@ -43,6 +46,17 @@ async fn listeners(world: &World) -> i64 {
     let mut observer = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
     let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'";
     sqlx::query_scalar(sql).fetch_one(&mut observer).await.unwrap()
+}
+
+async fn kill_listeners(world: &World) {
+    let mut admin = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
+    sqlx::query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
 }
 
 /// A notification after the commit wakes a node that would sleep for seconds.
@@ -100,18 +114,93 @@ async fn a_lost_listener_comes_back() {
     let outbox = node(&world, channel.clone());
     let dispatcher = outbox.start(seldom()).unwrap();
     eventually("the node listens", async || listeners(&world).await == 1).await;
-    let mut admin = sqlx::PgConnection::connect(world.test.url()).await.unwrap();
-    sqlx::query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-         WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
-    )
-    .execute(&mut admin)
-    .await
-    .unwrap();
+    kill_listeners(&world).await;
     write_row(&world).await;
     channel.wait_for(1).await;
     eventually("the node listens again", async || listeners(&world).await == 1).await;
     assert!(dispatcher.counters().snapshot().listener_lost >= 1);
+    dispatcher.shutdown().await;
+}
+
+/// After a failover LISTEN is refused at first: polling goes on, nothing spins, and once it is allowed
+/// the node listens within the heartbeat of 15 s. Where it stands is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_that_is_refused_at_first_comes_up() {
+    let Some(world) = World::postgres().await else { return };
+    let wire = Wire::to(&world).await;
+    wire.refuse(Some("LISTEN \"postrider\""));
+    let database: Arc<dyn Database> = Arc::new(PostgresDatabase::connect_lazy(wire.url(), 5).unwrap());
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let builder = Outbox::<NotificationRow>::builder(database, world.clock.clone());
+    let outbox = builder.channel(channel.clone()).build().unwrap();
+    let began = world.now();
+    let dispatcher = outbox.start(crate::support::node("n1")).unwrap();
+    let counters = || dispatcher.counters().snapshot();
+    eventually("it is refused", async || {
+        world.clock.advance(Duration::from_millis(10));
+        wire.refusals() >= 3
+    })
+    .await;
+    let id = world.pending().await;
+    pass(&world, 300).await;
+    assert_eq!(world.state(id).await.status, OutboxStatus::Sent, "polling goes on");
+    assert!(wire.refusals() <= 30, "{} attempts in five minutes", wire.refusals());
+    assert!(wire.connections() <= 60, "{} connections in five minutes", wire.connections());
+    // A listener that never was is not lost.
+    assert_eq!((counters().listening, counters().listener_lost), (Listening::Disconnected { since: began }, 0));
+    wire.refuse(None);
+    let allowed = world.clock.monotonic();
+    let comes_up = async || {
+        eventually("the node listens", async || {
+            world.clock.advance(Duration::from_millis(100));
+            matches!(counters().listening, Listening::Connected { since } if since > began)
+        })
+        .await;
+    };
+    comes_up().await;
+    let took = world.clock.monotonic() - allowed;
+    assert!(took <= seconds(20), "a pause of 15 s and 5 s to connect: {took:?}");
+    assert_eq!((listeners(&world).await, counters().listener_lost), (1, 0));
+    kill_listeners(&world).await;
+    eventually("the loss is shown", async || counters().listener_lost == 1).await;
+    comes_up().await;
+    let shown = serde_json::to_value(counters()).unwrap();
+    assert_eq!(shown["listening"]["state"], "connected");
+    dispatcher.shutdown().await;
+}
+
+/// A server that is down when the node starts is waited for without a storm of connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_starts_before_its_server_listens_once_it_is_there() {
+    let Some(world) = World::postgres().await else { return };
+    let wire = Wire::to(&world).await;
+    wire.set_down(true);
+    let id = write_row(&world).await;
+    let database: Arc<dyn Database> = Arc::new(PostgresDatabase::connect_lazy(wire.url(), 5).unwrap());
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let builder = Outbox::<NotificationRow>::builder(database, Arc::new(SystemClock::new()));
+    let outbox = builder.channel(channel.clone()).build().unwrap();
+    let dispatcher = outbox.start(DispatchConfig::new("early")).unwrap();
+    tokio::time::sleep(seconds(3)).await;
+    assert!((2..=60).contains(&wire.connections()), "{} connections in 3 s", wire.connections());
+    assert!(matches!(dispatcher.counters().snapshot().listening, Listening::Disconnected { .. }));
+    wire.set_down(false);
+    assert_eq!(channel.wait_for(1).await[0].id, id);
+    eventually("the node listens", async || {
+        matches!(dispatcher.counters().snapshot().listening, Listening::Connected { .. })
+    })
+    .await;
+    assert_eq!(listeners(&world).await, 1);
+    dispatcher.shutdown().await;
+}
+
+/// Where the database cannot notify there is no listener to be shown as lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_notifications_has_no_listener() {
+    let Some(world) = World::sqlite().await else { return };
+    let outbox = world.outbox().channel(Arc::new(RecordingChannel::new("email"))).build().unwrap();
+    let dispatcher = outbox.start(crate::support::node("n1")).unwrap();
+    eventually("it is off", async || dispatcher.counters().snapshot().listening == Listening::Off).await;
     dispatcher.shutdown().await;
 }
 
@@ -125,7 +214,7 @@ async fn a_half_open_listener_is_noticed_by_its_heartbeat() {
     let database: Arc<dyn Database> = Arc::new(PostgresDatabase::connect_lazy(&through, 3).unwrap());
     let wake = Arc::new(tokio::sync::Notify::new());
     let (clock, told) = (world.clock.clone(), Arc::clone(&wake));
-    let listening = tokio::spawn(async move { database.listen(&*clock, &told).await });
+    let listening = tokio::spawn(async move { database.listen(&*clock, &*told).await });
     // It asks for one poll as soon as it listens.
     wake.notified().await;
     freeze.send(true).unwrap();

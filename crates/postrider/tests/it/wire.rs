@@ -1,4 +1,4 @@
-//! A way to PostgreSQL that understands its messages, and loses the ones that it is told to.
+//! A way to PostgreSQL that understands its messages, and loses or refuses the ones that it is told to.
 //!
 //! What was asked for reaches the server or does not, and the answer never comes: that is how a
 //! commit becomes unknown, and nothing but a proxy can do it on purpose.
@@ -21,8 +21,12 @@ pub(crate) struct Wire {
 struct Faults {
     answer: Mutex<Option<String>>,
     request: Mutex<Option<String>>,
+    refused: Mutex<Option<String>>,
     stalls: AtomicBool,
+    down: AtomicBool,
+    refusals: AtomicUsize,
     lost: AtomicUsize,
+    connections: AtomicUsize,
 }
 
 impl Wire {
@@ -36,6 +40,10 @@ impl Wire {
         let shared = Arc::clone(&faults);
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
+                shared.connections.fetch_add(1, Ordering::SeqCst);
+                if shared.down.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let far = TcpStream::connect(&server).await.unwrap();
                 tokio::spawn(carry(near, far, Arc::clone(&shared)));
             }
@@ -63,9 +71,29 @@ impl Wire {
         *self.faults.request.lock().unwrap() = Some(text.to_owned());
     }
 
+    /// Requests with this text are answered as a standby does, until told otherwise.
+    pub(crate) fn refuse(&self, text: Option<&str>) {
+        *self.faults.refused.lock().unwrap() = text.map(str::to_owned);
+    }
+
+    /// Closes new connections at once, as long as it is down.
+    pub(crate) fn set_down(&self, down: bool) {
+        self.faults.down.store(down, Ordering::SeqCst);
+    }
+
     /// Answers and requests that were lost.
     pub(crate) fn lost(&self) -> usize {
         self.faults.lost.load(Ordering::SeqCst)
+    }
+
+    /// Requests that were refused so far.
+    pub(crate) fn refusals(&self) -> usize {
+        self.faults.refusals.load(Ordering::SeqCst)
+    }
+
+    /// Connections that were tried so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.faults.connections.load(Ordering::SeqCst)
     }
 }
 
@@ -84,7 +112,15 @@ async fn carry(mut near: TcpStream, mut far: TcpStream, faults: Arc<Faults>) {
                     faults.lost.fetch_add(1, Ordering::SeqCst);
                     return;
                 }
-                if far.write_all(&up[..n]).await.is_err() {
+                let sent = if told(&faults.refused) {
+                    faults.refusals.fetch_add(1, Ordering::SeqCst);
+                    let error = b"SERROR\0VERROR\0C25006\0Mcannot execute LISTEN during recovery\0\0";
+                    let length = u32::try_from(error.len() + 4).unwrap().to_be_bytes();
+                    near.write_all(&[b"E", &length[..], error, b"Z\0\0\0\x05I"].concat()).await
+                } else {
+                    far.write_all(&up[..n]).await
+                };
+                if sent.is_err() {
                     return;
                 }
             }

@@ -11,7 +11,6 @@ use sqlx::{
     ValueRef,
 };
 use time::OffsetDateTime;
-use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::transaction::PoolTransaction;
@@ -20,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::clock::within;
 use crate::model::{Clock, Kind, Timestamp, Value};
 use crate::store::connection::Fetched;
-use crate::store::database::Heard;
+use crate::store::database::{Heard, Listener};
 use crate::store::statements::{HEARTBEAT, NOTIFY, SERVER_TIME};
 use crate::store::{Connection, Database, Dialect, Transaction};
 
@@ -143,21 +142,20 @@ impl Database for PostgresDatabase {
         })
     }
 
-    fn listen<'a>(&'a self, clock: &'a dyn Clock, wake: &'a Notify) -> BoxFuture<'a, Result<Heard>> {
+    fn listen<'a>(&'a self, clock: &'a dyn Clock, told: &'a dyn Listener) -> BoxFuture<'a, Result<Heard>> {
         Box::pin(async move {
             let mut listener = within(clock, HEARTBEAT_LIMIT, self.listener())
                 .await
                 .ok_or_else(|| Error::new(ErrorKind::Transient, "the database did not answer LISTEN within 5 s"))?
                 .map_err(failed)?;
-            // Whatever came while nobody listened is found by one poll.
-            wake.notify_one();
+            told.connected();
             loop {
                 let heard = match select(Box::pin(listener.try_recv()), clock.sleep(HEARTBEAT_EVERY)).await {
                     Either::Left((heard, _)) => Some(heard.map_err(failed)?),
                     Either::Right(((), _)) => None,
                 };
                 match heard {
-                    Some(Some(_)) => wake.notify_one(),
+                    Some(Some(_)) => told.notified(),
                     Some(None) => return Ok(Heard::Lost),
                     // A half-open connection looks quiet for ever: only an answer proves that it lives.
                     None => {
