@@ -1,6 +1,7 @@
 //! The channels against scripted peers: one binary, one module per subject.
 #![expect(clippy::unwrap_used, reason = "a test ends where what it needs is not there")]
 
+mod batch;
 mod content;
 mod contract;
 mod doubt;
