@@ -46,6 +46,9 @@ pub enum ErrorKind {
     CommitUnknown,
     /// Somebody else holds a lock for longer than is waited for; the call may be repeated.
     Locked,
+    /// A unique constraint of the table refused the row, and it is not the one of the dedupe key:
+    /// this row is to blame.
+    Duplicate,
     /// The database refused a value (a constraint, its type, its size): this row is to blame.
     Refused,
     /// The database failed in a way that says nothing about a row.
@@ -110,7 +113,7 @@ impl Error {
     /// True if it is this row's own values that were refused, so that others may go on without it.
     #[must_use]
     pub fn blames_the_row(&self) -> bool {
-        matches!(self.kind, ErrorKind::Refused | ErrorKind::Invalid | ErrorKind::Decode)
+        matches!(self.kind, ErrorKind::Refused | ErrorKind::Duplicate | ErrorKind::Invalid | ErrorKind::Decode)
     }
 
     /// True if the row is being delivered at this moment.

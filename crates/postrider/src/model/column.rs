@@ -80,8 +80,22 @@ columns! {
     METADATA = "metadata", Text, null, Content;
 }
 
+/// When a claimable row is due; null for any other. Only where the database has no partial index
+/// (MariaDB, MySQL): the database makes it, and the claim index is on it.
+pub const DUE_AT: Column = generated("due_at");
+
+/// When a row that lost its worker twice falls due again; null for any other. As [`DUE_AT`].
+pub const LOST_AT: Column = generated("lost_at");
+
+/// The columns that the database itself makes out of others, where it needs them.
+pub const GENERATED: &[Column] = &[DUE_AT, LOST_AT];
+
+const fn generated(name: &'static str) -> Column {
+    Column { name, kind: Kind::Time, nullable: true, owner: Owner::State }
+}
+
 /// The column of that default name.
 #[must_use]
 pub fn named(name: &str) -> Option<Column> {
-    ALL.iter().copied().find(|column| column.name == name)
+    ALL.iter().chain(GENERATED).copied().find(|column| column.name == name)
 }

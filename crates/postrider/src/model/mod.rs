@@ -32,7 +32,7 @@ pub use row::{OutboxRow, RowState};
 pub use scope::TenantId;
 pub use status::OutboxStatus;
 pub(crate) use table::RESERVED as RESERVED_PREFIX;
-pub use table::TableDef;
+pub use table::{IdType, TableDef};
 pub use text::MAX_ERROR_LENGTH;
 pub use time::Timestamp;
 pub use value::{Kind, Value};

@@ -7,6 +7,17 @@ use std::collections::BTreeMap;
 use super::{OwnColumn, column};
 use crate::error::{Error, ErrorKind, Result};
 
+/// How the ids of a table's rows are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum IdType {
+    /// As 16 bytes: `uuid` on PostgreSQL, `BINARY(16)` on MariaDB and MySQL, a blob on SQLite.
+    #[default]
+    Binary,
+    /// As text of 36 characters, in lower case and with hyphens: `CHAR(36)`.
+    Text,
+}
+
 /// An application's outbox table: schema, name, tenant column and renamed columns.
 ///
 /// Identifiers are ASCII letters, digits and `_`, begin with no digit, and are at most
@@ -16,6 +27,7 @@ pub struct TableDef {
     schema: Option<String>,
     name: String,
     tenant: Option<String>,
+    id_type: IdType,
     renames: BTreeMap<&'static str, String>,
 }
 
@@ -33,7 +45,7 @@ impl TableDef {
         if name.len() > Self::MAX_NAME {
             return Err(refused("table", &name, "is too long"));
         }
-        Ok(Self { schema: None, name, tenant: None, renames: BTreeMap::new() })
+        Ok(Self { schema: None, name, tenant: None, id_type: IdType::default(), renames: BTreeMap::new() })
     }
 
     /// Puts the table into a schema.
@@ -59,6 +71,13 @@ impl TableDef {
         }
         self.tenant = Some(column);
         Ok(self)
+    }
+
+    /// Says how the ids are stored, here and in the companion tables.
+    #[must_use]
+    pub fn with_id_type(mut self, id_type: IdType) -> Self {
+        self.id_type = id_type;
+        self
     }
 
     /// Gives one of our columns another name (`created_at` → `created_date`).
@@ -89,7 +108,8 @@ impl TableDef {
     }
 
     fn takes(&self, name: &str) -> bool {
-        self.tenant.as_deref() == Some(name) || column::ALL.iter().any(|column| self.column(*column) == name)
+        let ours = column::ALL.iter().chain(column::GENERATED);
+        self.tenant.as_deref() == Some(name) || ours.map(|column| self.column(*column)).any(|taken| taken == name)
     }
 
     /// The table's bare name.
@@ -108,6 +128,12 @@ impl TableDef {
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.tenant.as_deref()
+    }
+
+    /// How the ids are stored.
+    #[must_use]
+    pub fn id_type(&self) -> IdType {
+        self.id_type
     }
 
     /// The name that one of our columns has in this table.

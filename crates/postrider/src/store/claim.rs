@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::database::{Extent, write};
 use super::history;
+use super::statements::Change;
 use super::{Root, Rows, codec};
 use crate::error::Result;
 use crate::model::{Kind, OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
@@ -79,8 +80,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
         node: &str,
     ) -> Result<Vec<Claimed<E>>> {
         let values = vec![now.into(), reclaim_at.into(), node.into(), self.ids_batch(ids)];
-        let text = Arc::clone(&self.shared.statements.claim_ids);
-        self.take(text, values).await
+        self.take(&self.shared.statements.claim_ids, values).await
     }
 
     /// Claims up to `limit` due rows, oldest first, across tenants; returns them by priority.
@@ -94,15 +94,14 @@ impl<E: OutboxEntity> Rows<E, Root> {
         let limit = i64::try_from(order.limit).unwrap_or(i64::MAX);
         let statements = &self.shared.statements;
         let mut values = vec![order.now.into(), order.reclaim_at.into(), order.node.as_str().into(), limit.into()];
-        let text = match order.floor {
+        let change = match order.floor {
             Some(floor) => {
                 values.push(floor.into());
                 &statements.claim_due
             }
             None => &statements.claim_all_due,
         };
-        let text = Arc::clone(text);
-        self.take(text, values).await
+        self.take(change, values).await
     }
 
     /// Whether a row waits to be tried alone.
@@ -125,15 +124,15 @@ impl<E: OutboxEntity> Rows<E, Root> {
     /// # Cancel safety
     /// As [`Self::claim`].
     pub async fn claim_suspect(&self, now: Timestamp, reclaim_at: Timestamp, node: &str) -> Result<Option<Claimed<E>>> {
-        let text = Arc::clone(&self.shared.statements.claim_suspect);
-        Ok(self.take(text, vec![now.into(), reclaim_at.into(), node.into()]).await?.pop())
+        let change = &self.shared.statements.claim_suspect;
+        Ok(self.take(change, vec![now.into(), reclaim_at.into(), node.into()]).await?.pop())
     }
 
-    async fn take(&self, text: Arc<str>, values: Vec<Value>) -> Result<Vec<Claimed<E>>> {
-        let shared = Arc::clone(&self.shared);
-        let fetched = write(&self.shared.database, &self.shared.clock, Extent::Statement, move |connection| {
-            let (text, values, shared) = (Arc::clone(&text), values.clone(), Arc::clone(&shared));
-            Box::pin(async move { connection.fetch(&text, &values, &shared.kinds).await })
+    async fn take(&self, change: &Change, values: Vec<Value>) -> Result<Vec<Claimed<E>>> {
+        let work = Arc::new((change.clone(), values, Arc::clone(&self.shared)));
+        let fetched = write(&self.shared.database, &self.shared.clock, change.extent(), move |connection| {
+            let work = Arc::clone(&work);
+            Box::pin(async move { work.0.fetch(connection, &work.1, &work.2.kinds).await })
         })
         .await?;
         let mut claimed = Vec::with_capacity(fetched.len());
@@ -170,7 +169,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
             Box::pin(async move {
                 let values = [now.into(), ERROR.into()];
                 let kinds = [Kind::Uuid, Kind::Int, Kind::Text, Kind::Text, Kind::Int];
-                let buried = connection.fetch(&shared.statements.bury_lost, &values, &kinds).await?;
+                let buried = shared.statements.bury_lost.fetch(connection, &values, &kinds).await?;
                 let mut lines = Vec::with_capacity(4 * buried.len());
                 for values in &buried {
                     match history::buried(values, now, ERROR) {

@@ -9,7 +9,10 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::column::{self, Column};
-use crate::model::{Kind, Ledger, OutboxEntity, OutboxId, OutboxRow, OutboxStatus, RowState, TenantId, Value};
+use crate::model::{
+    Kind, Ledger, OutboxEntity, OutboxId, OutboxRow, OutboxStatus, RowState, TableDef, TenantId, Value,
+};
+use crate::store::dialect::id_value;
 
 /// How many columns of ours lead every fetched row.
 fn ours() -> usize {
@@ -23,12 +26,12 @@ pub(super) fn kinds<E: OutboxEntity>(by_tenant: bool) -> Vec<Kind> {
 }
 
 /// The values of a new row, in the order of [`kinds`].
-pub(super) fn encode<E: OutboxEntity>(entity: &E, by_tenant: bool) -> Result<Vec<Value>> {
+pub(super) fn encode<E: OutboxEntity>(entity: &E, table: &TableDef) -> Result<Vec<Value>> {
     let row = entity.row();
     let state = &row.state;
     let cc = (!row.cc_addresses.is_empty()).then(|| json_text(&row.cc_addresses)).transpose()?;
     let mut values: Vec<Value> = vec![
-        row.id.as_uuid().into(),
+        id_value(row.id.as_uuid(), table.id_type()),
         row.channel.clone().into(),
         row.recipient.clone().into(),
         row.recipient_address.clone().into(),
@@ -66,7 +69,7 @@ pub(super) fn encode<E: OutboxEntity>(entity: &E, by_tenant: bool) -> Result<Vec
         row.traceparent.clone().into(),
         row.metadata.as_ref().map(json_text).transpose()?.into(),
     ];
-    if by_tenant {
+    if table.tenant().is_some() {
         values.push(entity.tenant().as_str().into());
     }
     values.extend(entity.own_values());

@@ -1,8 +1,9 @@
 //! What differs between the databases, in small pieces that the statements are made of.
 
 use serde_json::json;
+use uuid::Uuid;
 
-use crate::model::{Kind, Value};
+use crate::model::{IdType, Kind, Timestamp, Value};
 
 /// A supported database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,6 +13,8 @@ pub enum Dialect {
     Sqlite,
     /// PostgreSQL 13 or later.
     Postgres,
+    /// MariaDB 10.6 or later, MySQL 8.0 or later.
+    Mysql,
 }
 
 impl Dialect {
@@ -21,20 +24,16 @@ impl Dialect {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
-        }
-    }
-
-    /// The placeholder of the `n`-th value, from 1.
-    pub(crate) fn placeholder(self, n: usize) -> String {
-        match self {
-            Self::Sqlite => format!("?{n}"),
-            Self::Postgres => format!("${n}"),
+            Self::Mysql => "mysql",
         }
     }
 
     /// A name in quotes.
     pub(crate) fn quoted(self, name: &str) -> String {
-        format!("\"{name}\"")
+        match self {
+            Self::Sqlite | Self::Postgres => format!("\"{name}\""),
+            Self::Mysql => format!("`{name}`"),
+        }
     }
 
     /// The column type of a kind.
@@ -48,20 +47,43 @@ impl Dialect {
             (Self::Postgres, Kind::Text) => "text",
             (Self::Postgres, Kind::Uuid) => "uuid",
             (Self::Postgres, Kind::Time) => "timestamptz",
+            (Self::Mysql, Kind::Bool) => "BOOLEAN",
+            (Self::Mysql, Kind::Int) => "BIGINT",
+            (Self::Mysql, Kind::Text) => "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+            (Self::Mysql, Kind::Uuid) => "BINARY(16)",
+            (Self::Mysql, Kind::Time) => "DATETIME(6)",
         }
     }
 
     /// How a value stands in the JSON document of a batch.
-    pub(crate) fn json(self, value: &Value) -> serde_json::Value {
+    pub(crate) fn json(self, value: &Value, ids: IdType) -> serde_json::Value {
         match (self, value) {
             (_, Value::Bool(v)) => json!(v),
             (_, Value::Int(v)) => json!(v),
             (_, Value::Text(v)) => json!(v),
             (_, Value::Unreadable(_)) => serde_json::Value::Null,
-            (Self::Postgres, Value::Uuid(v)) => json!(v),
-            (Self::Sqlite, Value::Uuid(v)) => json!(v.map(|uuid| uuid.simple().to_string())),
+            (_, Value::Uuid(v)) => json!(v.map(|uuid| self.id_text(uuid, ids))),
             (Self::Postgres, Value::Time(v)) => json!(v),
-            (Self::Sqlite, Value::Time(v)) => json!(v.map(crate::model::Timestamp::as_micros)),
+            (Self::Sqlite, Value::Time(v)) => json!(v.map(Timestamp::as_micros)),
+            (Self::Mysql, Value::Time(v)) => {
+                json!(v.map(|at| at.to_jiff().strftime("%Y-%m-%d %H:%M:%S.%6f").to_string()))
+            }
         }
+    }
+
+    /// An id in the JSON document of a batch: in hexadecimal digits, where bytes are made of them.
+    fn id_text(self, id: Uuid, ids: IdType) -> String {
+        match (self, ids) {
+            (Self::Sqlite | Self::Mysql, IdType::Binary) => id.simple().to_string(),
+            (Self::Postgres, _) | (_, IdType::Text) => id.hyphenated().to_string(),
+        }
+    }
+}
+
+/// An id as a bound value.
+pub(crate) fn id_value(id: Uuid, ids: IdType) -> Value {
+    match ids {
+        IdType::Binary => id.into(),
+        IdType::Text => id.hyphenated().to_string().into(),
     }
 }

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::statements::{ATTEMPT_BATCH, batch_row};
-use super::{Claim, Connection, Dialect, Shared, codec};
+use super::statements::ATTEMPT_BATCH;
+use super::{Claim, Connection, Shared, codec};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Kind, OutboxId, OutboxStatus, Timestamp, Value};
 
@@ -164,12 +164,11 @@ pub(super) async fn write(connection: &mut dyn Connection, shared: &Shared, line
     if lines.is_empty() {
         return Ok(());
     }
-    let dialect: Dialect = connection.dialect();
     let rows: Vec<_> = lines
         .iter()
-        .map(|line| batch_row(dialect, ATTEMPT_BATCH, &line.values(OutboxId::new(&*shared.clock))))
+        .map(|line| shared.statements.batches.row(ATTEMPT_BATCH, &line.values(OutboxId::new(&*shared.clock))))
         .collect();
-    connection.execute(&shared.statements.insert_attempts, &[codec::json_text(&rows)?.into()]).await?;
+    shared.statements.insert_attempts.execute(connection, &[codec::json_text(&rows)?.into()]).await?;
     Ok(())
 }
 

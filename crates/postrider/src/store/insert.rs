@@ -2,9 +2,9 @@
 //!
 //! Source: contract C2.1 to C2.4.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{Connection, Rows, codec};
+use super::{Connection, Dialect, Rows, codec};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::text::refuse_nul;
 use crate::model::{Kind, OutboxEntity, OutboxId, OutboxRow, TenantId, Value};
@@ -75,32 +75,38 @@ impl<E: OutboxEntity, S> Rows<E, S> {
 
     async fn insert_chunk(&self, connection: &mut dyn Connection, chunk: &[E]) -> Result<Vec<Inserted>> {
         let mut answers: Vec<Option<Inserted>> = vec![None; chunk.len()];
+        let mut refusal = None;
         for _ in 0..TRIES {
             let open: Vec<usize> = (0..chunk.len()).filter(|index| answers[*index].is_none()).collect();
             if open.is_empty() {
                 break;
             }
-            self.insert_open(connection, chunk, &open, &mut answers).await?;
+            refusal = self.insert_open(connection, chunk, &open, &mut answers).await?;
             let missing: Vec<usize> = open.into_iter().filter(|index| answers[*index].is_none()).collect();
             if !missing.is_empty() {
                 self.look_up(connection, chunk, &missing, &mut answers).await?;
             }
         }
         answers.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| {
-            Error::new(ErrorKind::Transient, "a row with the same dedupe key came and went while this one was written")
+            let vanished = "a row with the same dedupe key came and went while this one was written";
+            refusal.unwrap_or_else(|| Error::new(ErrorKind::Transient, vanished))
         })
     }
 
+    /// Writes those of the open rows whose key is free, and answers for them. The refusal is that of
+    /// a database that refuses all rows for the sake of one.
     async fn insert_open(
         &self,
         connection: &mut dyn Connection,
         chunk: &[E],
         open: &[usize],
         answers: &mut [Option<Inserted>],
-    ) -> Result<()> {
-        let mut values = Vec::with_capacity(open.len() * self.shared.kinds.len());
-        for index in open {
-            let encoded = codec::encode(&chunk[*index], self.shared.by_tenant)?;
+    ) -> Result<Option<Error>> {
+        let all_or_none = connection.dialect() == Dialect::Mysql;
+        let rows = if all_or_none { first_of_each_key(chunk, open) } else { open.to_vec() };
+        let mut values = Vec::with_capacity(rows.len() * self.shared.kinds.len());
+        for index in &rows {
+            let encoded = codec::encode(&chunk[*index], &self.shared.table)?;
             for value in &encoded {
                 // Refused on every database alike, though only PostgreSQL could not store it.
                 if let Value::Text(Some(text)) = value {
@@ -109,16 +115,24 @@ impl<E: OutboxEntity, S> Rows<E, S> {
             }
             values.extend(encoded);
         }
-        let text = self.shared.statements.insert(open.len());
-        let created = connection.fetch(&text, &values, &[Kind::Uuid]).await?;
-        let created: Vec<uuid::Uuid> = created.into_iter().flatten().map(TryInto::try_into).collect::<Result<_>>()?;
-        for index in open {
-            let id = chunk[*index].row().id;
+        let insert = self.shared.statements.insert(rows.len());
+        let created: HashSet<uuid::Uuid> = if all_or_none {
+            match insert.execute(connection, &values).await {
+                Ok(_) => rows.iter().map(|index| chunk[*index].row().id.as_uuid()).collect(),
+                Err(error) if error.kind() == ErrorKind::Duplicate => return Ok(Some(error)),
+                Err(error) => return Err(error),
+            }
+        } else {
+            let created = insert.fetch(connection, &values, &[Kind::Uuid]).await?;
+            created.into_iter().flatten().map(TryInto::try_into).collect::<Result<_>>()?
+        };
+        for index in rows {
+            let id = chunk[index].row().id;
             if created.contains(&id.as_uuid()) {
-                answers[*index] = Some(Inserted::Created(id));
+                answers[index] = Some(Inserted::Created(id));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A second statement, which sees what the insert ran into.
@@ -137,7 +151,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
             let keys: Vec<_> = indexes.iter().map(|index| chunk[*index].row().dedupe_key.as_str()).collect();
             let values: [Value; 2] = [codec::json_text(&keys)?.into(), tenant.as_str().into()];
             let found =
-                connection.fetch(&self.shared.statements.existing_keys, &values, &[Kind::Uuid, Kind::Text]).await?;
+                self.shared.statements.existing_keys.fetch(connection, &values, &[Kind::Uuid, Kind::Text]).await?;
             let mut holders = HashMap::with_capacity(found.len());
             for row in found {
                 let [id, key]: [Value; 2] =
@@ -152,6 +166,13 @@ impl<E: OutboxEntity, S> Rows<E, S> {
         }
         Ok(())
     }
+}
+
+/// Of rows with the same key the first alone: two would refuse each other.
+fn first_of_each_key<E: OutboxEntity>(chunk: &[E], open: &[usize]) -> Vec<usize> {
+    let mut seen = HashSet::with_capacity(open.len());
+    let key = |index: usize| (chunk[index].tenant(), chunk[index].row().dedupe_key.as_str());
+    open.iter().copied().filter(|index| seen.insert(key(*index))).collect()
 }
 
 /// How many of the rows fit into one statement; at least one.

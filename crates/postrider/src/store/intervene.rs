@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::database::{Extent, write};
 use super::history::{self, HistoryEvent, HistoryLine};
+use super::statements::Statement;
 use super::{Claim, Connection, Root, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::text::storable_error;
@@ -82,9 +83,9 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
             let (shared, ids, tenant, actor) = (Arc::clone(&shared), ids.clone(), tenant.clone(), actor.clone());
             Box::pin(async move {
                 let history = [ids.clone(), tenant.clone(), now.into(), actor.into()];
-                let kept = connection.execute(&shared.statements.requeue_history, &history).await?;
+                let kept = shared.statements.requeue_history.execute(connection, &history).await?;
                 let values = [ids, tenant, at.into(), now.into(), replaces.into(), expires_at.into()];
-                let reset = connection.fetch(&shared.statements.requeue, &values, &[Kind::Uuid]).await?;
+                let reset = shared.statements.requeue.fetch(connection, &values, &[Kind::Uuid]).await?;
                 let reset = u64::try_from(reset.len()).unwrap_or(u64::MAX);
                 // Somebody changed the row between the two statements: undo both, look again.
                 if kept != reset {
@@ -118,7 +119,7 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
             let values = [ids.clone(), tenant.clone(), at.into(), reason.clone().into()];
             Box::pin(async move {
                 let kinds = [Kind::Uuid, Kind::Int, Kind::Text];
-                let changed = connection.fetch(&shared.statements.cancel, &values, &kinds).await?;
+                let changed = shared.statements.cancel.fetch(connection, &values, &kinds).await?;
                 let Some(row) = changed.into_iter().next() else { return Ok(None) };
                 let [_, seq, status]: [Value; 3] =
                     row.try_into().map_err(|_| Error::new(ErrorKind::Decode, "a cancelled row has other columns"))?;
@@ -152,7 +153,7 @@ impl<E: OutboxEntity, S: Send + 'static> Rows<E, S> {
         let shared = Arc::clone(&self.shared);
         let changed = write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection| {
             let (shared, values) = (Arc::clone(&shared), values.clone());
-            Box::pin(async move { connection.fetch(&shared.statements.expedite, &values, &[Kind::Uuid]).await })
+            Box::pin(async move { shared.statements.expedite.fetch(connection, &values, &[Kind::Uuid]).await })
         })
         .await?;
         if changed.is_empty() { self.explain(id, Event::Expedite).await.map(drop) } else { Ok(()) }
@@ -195,7 +196,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
     ) -> Result<u64> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let values = vec![channel.into(), now.into(), until.into(), reason_code.into(), limit.into()];
-        self.run(Arc::clone(&self.shared.statements.postpone), values).await
+        self.run(&self.shared.statements.postpone, values).await
     }
 
     /// Makes up to `limit` rows of a channel that were moved on for this reason due again;
@@ -209,14 +210,14 @@ impl<E: OutboxEntity> Rows<E, Root> {
     pub async fn resume(&self, channel: &str, now: Timestamp, reason_code: &str, limit: usize) -> Result<u64> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let values = vec![channel.into(), now.into(), reason_code.into(), limit.into()];
-        self.run(Arc::clone(&self.shared.statements.resume), values).await
+        self.run(&self.shared.statements.resume, values).await
     }
 
-    async fn run(&self, text: Arc<str>, values: Vec<Value>) -> Result<u64> {
-        let work = Arc::new((text, values));
+    async fn run(&self, statement: &Statement, values: Vec<Value>) -> Result<u64> {
+        let work = Arc::new((statement.clone(), values));
         write(&self.shared.database, &self.shared.clock, Extent::Transaction, move |connection: &mut dyn Connection| {
             let work = Arc::clone(&work);
-            Box::pin(async move { connection.execute(&work.0, &work.1).await })
+            Box::pin(async move { work.0.execute(connection, &work.1).await })
         })
         .await
     }

@@ -15,7 +15,7 @@ mod codec;
 mod connection;
 pub mod database;
 mod dialect;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod driver;
 mod history;
 mod insert;
@@ -34,6 +34,8 @@ pub use clock::DatabaseClock;
 pub use connection::{Connection, Fetched};
 pub use database::{Database, Heard, Listener, Transaction};
 pub use dialect::Dialect;
+#[cfg(feature = "mysql")]
+pub use driver::MysqlDatabase;
 #[cfg(feature = "postgres")]
 pub use driver::PostgresDatabase;
 #[cfg(feature = "sqlite")]
@@ -45,8 +47,8 @@ pub use query::{DueCount, Filter, Page};
 pub use settle::{Ending, Renewed, Run, Settled, Settlement};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ByTenant, Clock, Kind, OutboxEntity, TableDef, Tenancy, TenantId, Value};
-use statements::{IDS_BATCH, Statements, batch_row};
+use crate::model::{ByTenant, Clock, Kind, OutboxEntity, OutboxId, TableDef, Tenancy, TenantId, Value};
+use statements::{IDS_BATCH, Statements};
 
 /// The rows of one entity in one database.
 ///
@@ -167,11 +169,16 @@ impl<E, S> Rows<E, S> {
         self.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).into()
     }
 
+    /// An id as the table holds it.
+    fn id_value(&self, id: OutboxId) -> Value {
+        dialect::id_value(id.as_uuid(), self.shared.table.id_type())
+    }
+
     /// A JSON list of rows for a batch statement.
-    fn ids_batch(&self, ids: &[crate::model::OutboxId]) -> Value {
-        let dialect = self.shared.database.dialect();
-        let history = || crate::model::OutboxId::new(&*self.shared.clock).as_uuid();
-        let row = |id: &crate::model::OutboxId| batch_row(dialect, IDS_BATCH, &[id.as_uuid().into(), history().into()]);
+    fn ids_batch(&self, ids: &[OutboxId]) -> Value {
+        let batches = self.shared.statements.batches;
+        let history = || OutboxId::new(&*self.shared.clock).as_uuid();
+        let row = |id: &OutboxId| batches.row(IDS_BATCH, &[id.as_uuid().into(), history().into()]);
         let rows: Vec<_> = ids.iter().map(row).collect();
         serde_json::Value::from(rows).to_string().into()
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::database::read;
 use super::history::{self, HistoryLine};
+use super::statements::Statement;
 use super::{Fetched, Root, Rows, Tenant, codec};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::text::refuse_nul;
@@ -51,7 +52,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     /// # Cancel safety
     /// Safe.
     pub async fn find_by_id(&self, id: OutboxId) -> Result<Option<E>> {
-        let values = vec![id.as_uuid().into(), self.tenant_value()];
+        let values = vec![self.id_value(id), self.tenant_value()];
         let found = self.fetch(&self.shared.statements.by_id, values, self.shared.kinds.clone()).await?;
         found.into_iter().next().map(|row| codec::decode(row, self.shared.by_tenant)).transpose()
     }
@@ -66,9 +67,9 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     /// # Cancel safety
     /// Safe.
     pub async fn list(&self, filter: &Filter, limit: usize) -> Result<Page<E>> {
-        let before = filter.before.map_or(uuid::Uuid::max(), OutboxId::as_uuid);
+        let before = filter.before.unwrap_or_else(|| uuid::Uuid::max().into());
         let values = vec![
-            before.into(),
+            self.id_value(before),
             filter.status.map(|status| status.as_str().to_owned()).into(),
             self.tenant_value(),
             filter.channel.clone().into(),
@@ -96,29 +97,33 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     /// Safe.
     pub async fn history(&self, id: OutboxId) -> Result<Vec<HistoryLine>> {
         self.status_of(id).await?;
-        let found =
-            self.fetch(&self.shared.statements.attempts_of, vec![id.as_uuid().into()], history::kinds()).await?;
+        let found = self.fetch(&self.shared.statements.attempts_of, vec![self.id_value(id)], history::kinds()).await?;
         found.into_iter().map(HistoryLine::read).collect()
     }
 
     pub(super) async fn status_of(&self, id: OutboxId) -> Result<OutboxStatus> {
-        let values = vec![id.as_uuid().into(), self.tenant_value()];
+        let values = vec![self.id_value(id), self.tenant_value()];
         let found = self.fetch(&self.shared.statements.status_of, values, vec![Kind::Text]).await?;
         let status = found.into_iter().flatten().next();
         let status = status.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {id}")))?;
         String::try_from(status)?.parse()
     }
 
-    pub(super) async fn fetch_readable(&self, text: &Arc<str>, values: Vec<Value>) -> Result<Vec<E>> {
-        let found = self.fetch(text, values, self.shared.kinds.clone()).await?;
+    pub(super) async fn fetch_readable(&self, statement: &Statement, values: Vec<Value>) -> Result<Vec<E>> {
+        let found = self.fetch(statement, values, self.shared.kinds.clone()).await?;
         Ok(found.into_iter().filter_map(|row| codec::decode(row, self.shared.by_tenant).ok()).collect())
     }
 
-    pub(super) async fn fetch(&self, text: &Arc<str>, values: Vec<Value>, kinds: Vec<Kind>) -> Result<Vec<Fetched>> {
-        let query = Arc::new((Arc::clone(text), values, kinds));
+    pub(super) async fn fetch(
+        &self,
+        statement: &Statement,
+        values: Vec<Value>,
+        kinds: Vec<Kind>,
+    ) -> Result<Vec<Fetched>> {
+        let query = Arc::new((statement.clone(), values, kinds));
         read(&self.shared.database, &self.shared.clock, move |connection| {
             let query = Arc::clone(&query);
-            Box::pin(async move { connection.fetch(&query.0, &query.1, &query.2).await })
+            Box::pin(async move { query.0.fetch(connection, &query.1, &query.2).await })
         })
         .await
     }

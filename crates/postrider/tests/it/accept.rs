@@ -11,7 +11,7 @@ use postrider::testing::RecordingChannel;
 use postrider::{ErrorKind, Outbox};
 use serde_json::json;
 
-use super::support::{World, on_both, seconds};
+use super::support::{World, on_each, seconds};
 
 fn root(row: OutboxRow) -> NotificationRow {
     NotificationRow { row, tenant_id: TenantId::ROOT }
@@ -70,7 +70,7 @@ impl Connection for Counting<'_> {
     }
 }
 
-on_both! {
+on_each! {
     /// Contract C2.1, case C36: rolled back, no row exists; committed, the rows exist.
     async fn rows_live_and_die_with_the_callers_transaction(world: World) {
         let outbox = outbox(&world);

@@ -7,7 +7,7 @@ use postrider::ErrorKind;
 use postrider::model::{Clock, Kind, OutboxId, OutboxStatus, Timestamp};
 use postrider::store::{Claim, ClaimOrder, Dialect};
 
-use super::support::{World, on_both, seconds, start};
+use super::support::{World, on_each, seconds, start};
 
 fn order(world: &World, limit: usize) -> ClaimOrder {
     ClaimOrder {
@@ -28,6 +28,7 @@ async fn claim(world: &World, id: OutboxId) -> Option<Claim> {
 async fn stored_micros(world: &World, id: OutboxId) -> i64 {
     let (column, place) = match world.database.dialect() {
         Dialect::Postgres => ("(EXTRACT(epoch FROM next_attempt_at) * 1000000)::bigint", "$1"),
+        Dialect::Mysql => ("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', next_attempt_at)", "?"),
         _ => ("next_attempt_at", "?1"),
     };
     let sql = format!("SELECT {column} FROM postrider_outbox WHERE id = {place}");
@@ -36,7 +37,7 @@ async fn stored_micros(world: &World, id: OutboxId) -> i64 {
     found.into_iter().flatten().next().unwrap().try_into().unwrap()
 }
 
-on_both! {
+on_each! {
     /// Contract C4.1, case C25.
     async fn of_32_concurrent_claims_one_wins(world: World) {
         let id = world.pending().await;

@@ -14,7 +14,7 @@ use postrider::{ErrorKind, Result};
 use serde_json::json;
 use sqlx::Connection as _;
 
-use super::support::{World, on_both, seconds};
+use super::support::{World, on_each, seconds};
 
 async fn claim(world: &World, id: OutboxId) -> Claim {
     let reclaim_at = world.now().plus(seconds(60));
@@ -63,7 +63,7 @@ impl<const RESERVED: bool> OutboxEntity for Wide<RESERVED> {
     }
 }
 
-on_both! {
+on_each! {
     /// Contract C4.2, C4.5: a renewal by a clock that stepped back leaves the claim as long as it was.
     async fn a_renewal_never_shortens_a_claim(world: World) {
         let id = world.pending().await;

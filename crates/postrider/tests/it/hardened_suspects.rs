@@ -10,7 +10,7 @@ use postrider::model::{OutboxId, OutboxStatus, OutboxView, Outcome, Sent};
 use postrider::testing::RecordingChannel;
 
 use super::hardened_dispatch::{Gate, pass, settled, start};
-use super::support::{World, eventually, node, on_both, seconds};
+use super::support::{World, eventually, node, on_each, seconds};
 
 /// A channel that takes 70 s over each row that lost three workers, and no time over any other.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ async fn suspect(world: &World) -> OutboxId {
     id
 }
 
-on_both! {
+on_each! {
     /// Contract C4.6: a suspect waits until nothing else is under way, and nothing joins it at once.
     async fn a_suspect_is_tried_with_nothing_else_under_way(world: World) {
         world.pending().await;

@@ -4,14 +4,14 @@ use postrider::ErrorKind;
 use postrider::model::{OutboxId, OutboxStatus};
 use postrider::store::{Cancel, Claim, Expiry, Requeue};
 
-use super::support::{World, on_both, seconds};
+use super::support::{World, on_each, seconds};
 
 async fn claim(world: &World, id: OutboxId) -> Claim {
     let reclaim_at = world.now().plus(seconds(60));
     world.rows().claim(id, world.now(), reclaim_at, "node-1").await.unwrap().expect("due and free").claim
 }
 
-on_both! {
+on_each! {
     /// Contract C3.5: `expires_at` stays, unless the requeue replaces or removes it.
     async fn a_requeue_keeps_replaces_or_removes_the_expiry(world: World) {
         let rows = world.rows();

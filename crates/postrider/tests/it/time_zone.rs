@@ -6,9 +6,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::support::{World, on_both, seconds};
+use super::support::{World, on_each, seconds};
 
-on_both! {
+on_each! {
     /// Instants around the end of daylight saving time read back equal, one hour apart.
     async fn the_two_half_past_twos_stay_an_hour_apart(world: World) {
         let mut read = Vec::new();

@@ -9,7 +9,7 @@ use postrider::model::{
 use postrider::store::schema::{Finding, migrate, missing_columns, require, verify};
 use postrider::store::{Dialect, OutboxRepository};
 
-use super::support::{World, on_both};
+use super::support::{World, on_each};
 
 async fn found(world: &World) -> Vec<Finding> {
     let clock: Arc<dyn Clock> = world.clock.clone();
@@ -57,6 +57,14 @@ async fn retype(world: &World, column: &str, to: &str) {
             );
             world.sql(&sql).await;
         }
+        Dialect::Mysql => {
+            if to == "bigint" {
+                world.sql(&format!("ALTER TABLE postrider_outbox DROP COLUMN {column}")).await;
+                world.sql(&format!("ALTER TABLE postrider_outbox ADD COLUMN {column} {to}")).await;
+            } else {
+                world.sql(&format!("ALTER TABLE postrider_outbox MODIFY COLUMN {column} {to}")).await;
+            }
+        }
         _ => {
             world.sql(&format!("ALTER TABLE postrider_outbox DROP COLUMN {column}")).await;
             world.sql(&format!("ALTER TABLE postrider_outbox ADD COLUMN {column} {to}")).await;
@@ -64,7 +72,12 @@ async fn retype(world: &World, column: &str, to: &str) {
     }
 }
 
-on_both! {
+async fn drop_index(world: &World, name: &str) {
+    let of = if world.database.dialect() == Dialect::Mysql { " ON postrider_outbox" } else { "" };
+    world.sql(&format!("DROP INDEX {name}{of}")).await;
+}
+
+on_each! {
     /// What the library itself makes is as the library needs it.
     async fn the_librarys_own_tables_lack_nothing(world: World) {
         assert_eq!(found(&world).await, []);
@@ -82,6 +95,13 @@ on_both! {
                 ("bigint", "bigint"),
                 ("text", "text"),
             ],
+            Dialect::Mysql => &[
+                ("datetime", "datetime"),
+                ("datetime(3)", "datetime(3)"),
+                ("timestamp(6) null", "timestamp(6)"),
+                ("date", "date"),
+                ("bigint", "bigint(20)"),
+            ],
             // In a STRICT table the others are refused by SQLite itself.
             _ => &[("TEXT", "TEXT"), ("REAL", "REAL"), ("ANY", "ANY")],
         };
@@ -91,12 +111,18 @@ on_both! {
             let id = draft.row.id;
             world.insert(vec![draft]).await;
             retype(&world, "expires_at", to).await;
-            let wanted = if world.database.dialect() == Dialect::Postgres { "timestamptz" } else { "INTEGER" };
+            let wanted = match world.database.dialect() {
+                Dialect::Postgres => "timestamptz",
+                Dialect::Mysql => "DATETIME(6)",
+                _ => "INTEGER",
+            };
             let line = format!("the column postrider_outbox.expires_at is {said}; it must be {wanted}");
             assert_eq!(told(&world).await, [line]);
             assert!(refused(&world).await, "{to}");
             mend(&world).await;
-            if ["bigint", "text", "timestamp"].contains(to) {
+            let kept = ["text", "timestamp", "timestamp(6) null"].contains(to)
+                || *to == "bigint" && world.database.dialect() == Dialect::Postgres;
+            if kept {
                 assert_eq!(world.find(id).await.row.expires_at, Some(at), "{to}");
             }
         }
@@ -117,6 +143,17 @@ on_both! {
                 ("tenant_id", "varchar(36)"),
                 ("category", "name"),
                 ("traceparent", "bytea"),
+            ],
+            Dialect::Mysql => &[
+                ("in_doubt", "char(1) not null"),
+                ("attempts", "smallint not null"),
+                ("claim_seq", "int not null"),
+                ("last_error", "varchar(255)"),
+                ("recipients", "text charset utf8mb4"),
+                ("subject", "blob"),
+                ("dedupe_key", "varchar(255) charset utf8mb4 collate utf8mb4_bin not null"),
+                ("tenant_id", "varbinary(36) not null"),
+                ("status", "varchar(9) not null"),
             ],
             _ => &[("last_error", "INTEGER"), ("deferrals", "TEXT"), ("provider", "ANY")],
         };
@@ -140,8 +177,12 @@ on_both! {
         world.sql("ALTER TABLE postrider_outbox DROP COLUMN traceparent").await;
         world.sql("ALTER TABLE postrider_outbox DROP COLUMN deferrals").await;
         world.sql("ALTER TABLE postrider_outbox_attempt DROP COLUMN blame").await;
-        world.sql("ALTER TABLE postrider_outbox ADD COLUMN invoice_no TEXT NOT NULL DEFAULT 'none'").await;
-        let (text, number) = if world.database.dialect() == Dialect::Postgres { ("text", "bigint") } else { ("TEXT", "INTEGER") };
+        world.sql("ALTER TABLE postrider_outbox ADD COLUMN invoice_no VARCHAR(9) NOT NULL DEFAULT 'none'").await;
+        let (text, number) = match world.database.dialect() {
+            Dialect::Postgres => ("text", "bigint"),
+            Dialect::Mysql => ("LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "BIGINT"),
+            _ => ("TEXT", "INTEGER"),
+        };
         let lines = [
             format!("there is no column postrider_outbox.deferrals; it must be {number}"),
             format!("there is no column postrider_outbox.traceparent; it must be {text}"),
@@ -156,11 +197,11 @@ on_both! {
 
     /// Without the unique constraint a key is written twice; without the index every claim reads all.
     async fn missing_constraints_and_indexes_are_named(world: World) {
-        world.sql("DROP INDEX postrider_outbox_claim").await;
+        drop_index(&world, "postrider_outbox_claim").await;
         assert_eq!(told(&world).await, ["postrider_outbox has no index like postrider_outbox_claim: every claim reads the whole table"]);
         assert!(!refused(&world).await, "slow is not wrong");
         mend(&world).await;
-        world.sql("DROP INDEX postrider_outbox_lost").await;
+        drop_index(&world, "postrider_outbox_lost").await;
         assert_eq!(told(&world).await.len(), 1);
         mend(&world).await;
         world.sql("DROP TABLE postrider_outbox_attempt").await;
@@ -177,6 +218,13 @@ on_both! {
             mend(&world).await;
             world.sql("ALTER TABLE postrider_outbox DROP CONSTRAINT postrider_outbox_pkey").await;
             assert_eq!(told(&world).await.len(), 1);
+            mend(&world).await;
+        }
+        if world.database.dialect() == Dialect::Mysql {
+            world.sql("ALTER TABLE postrider_outbox DROP COLUMN lost_at").await;
+            let lines = told(&world).await;
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            assert!(lines[0].starts_with("there is no column postrider_outbox.lost_at; it must be `lost_at` DATETIME(6) GENERATED"));
             mend(&world).await;
         }
         world.sql("DROP TABLE postrider_outbox").await;
@@ -201,7 +249,8 @@ on_both! {
         let found = async || verify::<Invoice>(&world.database, &clock, &table).await.unwrap();
         assert_eq!(found().await, []);
         let name = if world.database.dialect() == Dialect::Postgres { "\"Other\".\"Mixed_Case\"" } else { "\"Mixed_Case\"" };
-        world.sql(&format!("ALTER TABLE {name} RENAME COLUMN \"Paid_At\" TO gone")).await;
+        let rename = format!("ALTER TABLE {name} RENAME COLUMN \"Paid_At\" TO gone");
+        world.sql(&if world.database.dialect() == Dialect::Mysql { rename.replace('"', "`") } else { rename }).await;
         let told: Vec<_> = found().await.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("there is no column Mixed_Case.Paid_At"), "{told:?}");

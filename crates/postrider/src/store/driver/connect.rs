@@ -1,4 +1,4 @@
-//! Why a PostgreSQL server cannot be connected to, in words with a remedy.
+//! Why a database server cannot be connected to, in words with a remedy.
 //!
 //! For one try outside of the pool, which hides the cause: it tries a refused connection again
 //! until its time is over. By code and kind, never by text; the address is not shown, since it may
@@ -6,13 +6,19 @@
 
 use std::io;
 
+use super::Code;
 use crate::error::{Error, ErrorKind};
 
-/// The error of one try to connect.
-pub(super) fn explain(error: sqlx::Error) -> Error {
+/// The error of one try to connect to a `server` of that name.
+pub(super) fn explain(server: &str, error: sqlx::Error) -> Error {
     let (kind, words) = match &error {
-        sqlx::Error::Database(database) => by_state(database.code().as_deref().unwrap_or_default(), database.message()),
-        sqlx::Error::Io(cause) => by_kind(cause),
+        sqlx::Error::Database(database) => match Code::of(&**database) {
+            #[cfg(feature = "mysql")]
+            Code::Mysql(number) => by_number(number, database.message()),
+            Code::State(state) => by_state(&state, database.message()),
+            Code::Sqlite(_) => return super::failed(error),
+        },
+        sqlx::Error::Io(cause) => by_kind(server, cause),
         sqlx::Error::Tls(cause) => (
             ErrorKind::Configuration,
             format!("TLS failed ({cause}); check sslmode and the certificates that the address names"),
@@ -44,20 +50,43 @@ fn by_state(state: &str, message: &str) -> (ErrorKind, String) {
             format!("the server has no connection free ({message}); it takes at most max_connections"),
         ),
         "57P03" => (ErrorKind::Transient, format!("the server does not take connections yet ({message})")),
-        _ => (super::kind_of(state, None), message.to_owned()),
+        _ => (super::kind_of_state(state), message.to_owned()),
     }
 }
 
-fn by_kind(cause: &io::Error) -> (ErrorKind, String) {
+/// By the number of MariaDB's or MySQL's error.
+#[cfg(feature = "mysql")]
+fn by_number(number: u16, message: &str) -> (ErrorKind, String) {
+    let wrong = ErrorKind::Configuration;
+    match number {
+        1045 | 1698 => (
+            wrong,
+            format!(
+                "login refused ({message}); check user and password. Characters such as @ : / ? # % in them \
+                 are written percent-encoded in the address (@ is %40)"
+            ),
+        ),
+        1049 => (wrong, format!("no such database ({message}); create it, or correct its name in the address")),
+        1044 => (wrong, format!("not allowed ({message}); grant this user its privileges on the database")),
+        1130 => (wrong, format!("not allowed from here ({message}); the server knows users by their host too")),
+        1040 | 1203 => (
+            ErrorKind::Transient,
+            format!("the server has no connection free ({message}); it takes at most max_connections"),
+        ),
+        _ => (super::mysql::kind_of(number), message.to_owned()),
+    }
+}
+
+fn by_kind(server: &str, cause: &io::Error) -> (ErrorKind, String) {
     let words = match cause.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "connection refused; check that PostgreSQL runs there, and that host and port are right".to_owned()
+            format!("connection refused; check that {server} runs there, and that host and port are right")
         }
         io::ErrorKind::NotFound => {
-            format!("there is no such socket ({cause}); check that PostgreSQL runs, and the folder of its socket")
+            format!("there is no such socket ({cause}); check that {server} runs, and the folder of its socket")
         }
         io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => {
-            format!("the connection was closed ({cause}); check that it is PostgreSQL that listens there")
+            format!("the connection was closed ({cause}); check that it is {server} that listens there")
         }
         _ => format!("{cause}; check that host and port are right, and that no firewall is between"),
     };
@@ -82,7 +111,18 @@ mod tests {
             assert_eq!(found, kind, "{state}");
             assert!(words.contains(said), "{words}");
         }
-        let error = explain(sqlx::Error::Io(io::ErrorKind::ConnectionRefused.into()));
+        #[cfg(feature = "mysql")]
+        for (number, kind, said) in [
+            (1045, ErrorKind::Configuration, "login refused"),
+            (1049, ErrorKind::Configuration, "no such database"),
+            (1040, ErrorKind::Transient, "max_connections"),
+            (1053, ErrorKind::Transient, "bye"),
+        ] {
+            let (found, words) = by_number(number, "bye");
+            assert_eq!(found, kind, "{number}");
+            assert!(words.contains(said), "{words}");
+        }
+        let error = explain("PostgreSQL", sqlx::Error::Io(io::ErrorKind::ConnectionRefused.into()));
         assert!(error.is_transient() && error.to_string().starts_with("connection refused; check"), "{error}");
     }
 }

@@ -1,7 +1,9 @@
 //! sqlx's connections behind the seam. The only files that know the driver.
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod connect;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
@@ -10,6 +12,8 @@ mod transaction;
 
 use crate::error::{Error, ErrorKind};
 
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlDatabase;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresDatabase;
 #[cfg(feature = "sqlite")]
@@ -18,9 +22,9 @@ pub use sqlite::{SqliteDatabase, Synchronous};
 /// Turns sqlx's errors into the library's, by code and never by text.
 pub(super) fn failed(error: sqlx::Error) -> Error {
     let kind = match &error {
-        sqlx::Error::Database(database) => match (database.code().as_deref(), sqlite_code(&**database)) {
-            (_, Some(5 | 6)) => return busy(error),
-            (code, sqlite) => kind_of(code.unwrap_or_default(), sqlite),
+        sqlx::Error::Database(database) => match Code::of(&**database) {
+            Code::Sqlite(code) if matches!(code & 0xff, 5 | 6) => return busy(error),
+            code => kind_of(&code),
         },
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
@@ -43,20 +47,60 @@ pub(super) fn failed(error: sqlx::Error) -> Error {
     Error::new(kind, format!("{message}: {error}")).caused_by(error)
 }
 
-/// By SQLSTATE (PostgreSQL) or primary result code (SQLite).
-fn kind_of(state: &str, sqlite: Option<u32>) -> ErrorKind {
-    match sqlite {
-        // TOOBIG, CONSTRAINT, MISMATCH.
-        Some(18..=20) => return ErrorKind::Refused,
-        // NOMEM, IOERR, FULL, CANTOPEN.
-        Some(7 | 10 | 13 | 14) => return ErrorKind::Transient,
-        Some(_) => return ErrorKind::Database,
-        None => {}
+/// What a database calls an error.
+#[derive(Debug)]
+enum Code {
+    /// PostgreSQL: the SQLSTATE.
+    State(String),
+    /// SQLite: the extended result code; the primary one stands in its low byte.
+    Sqlite(u32),
+    /// MariaDB and MySQL: the error's number, since many share a SQLSTATE.
+    #[cfg(feature = "mysql")]
+    Mysql(u16),
+}
+
+impl Code {
+    fn of(error: &dyn sqlx::error::DatabaseError) -> Self {
+        #[cfg(feature = "mysql")]
+        if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
+            return Self::Mysql(error.number());
+        }
+        let code = error.code().unwrap_or_default();
+        // SQLSTATEs have five characters.
+        match code.parse() {
+            Ok(number) if code.len() < 5 => Self::Sqlite(number),
+            _ => Self::State(code.into_owned()),
+        }
     }
+}
+
+fn kind_of(code: &Code) -> ErrorKind {
+    match code {
+        Code::State(state) => kind_of_state(state),
+        Code::Sqlite(code) => kind_of_sqlite(*code),
+        #[cfg(feature = "mysql")]
+        Code::Mysql(number) => mysql::kind_of(*number),
+    }
+}
+
+fn kind_of_sqlite(code: u32) -> ErrorKind {
+    match (code, code & 0xff) {
+        // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE.
+        (1555 | 2067, _) => ErrorKind::Duplicate,
+        // TOOBIG, CONSTRAINT, MISMATCH.
+        (_, 18..=20) => ErrorKind::Refused,
+        // NOMEM, IOERR, FULL, CANTOPEN.
+        (_, 7 | 10 | 13 | 14) => ErrorKind::Transient,
+        _ => ErrorKind::Database,
+    }
+}
+
+fn kind_of_state(state: &str) -> ErrorKind {
     match (state, state.get(..2).unwrap_or_default()) {
         // The transaction was undone: serialization failure, deadlock.
         ("40001" | "40P01", _) => ErrorKind::TransactionGone,
         ("55P03", _) => ErrorKind::Locked,
+        ("23505", _) => ErrorKind::Duplicate,
         // Read only: the server is a standby, or becomes one. Prerequisite: connections are not allowed now.
         // Connection, resources (disk, memory, connections), operator (shut down, cancelled), system (I/O).
         ("25006" | "55000", _) | (_, "08" | "53" | "57" | "58") => ErrorKind::Transient,
@@ -64,13 +108,6 @@ fn kind_of(state: &str, sqlite: Option<u32>) -> ErrorKind {
         (_, "22" | "23") => ErrorKind::Refused,
         _ => ErrorKind::Database,
     }
-}
-
-/// SQLite's primary result code, which stands in the low byte of the extended one. SQLSTATEs of
-/// other databases have five characters.
-fn sqlite_code(error: &dyn sqlx::error::DatabaseError) -> Option<u32> {
-    let code = error.code().filter(|code| code.len() < 5)?;
-    Some(code.parse::<u32>().ok()? & 0xff)
 }
 
 fn busy(error: sqlx::Error) -> Error {
@@ -143,7 +180,7 @@ macro_rules! delegate {
             }
 
             fn execute<'c>(&'c mut self, sql: &'c str, values: &'c [Value]) -> BoxFuture<'c, Result<u64>> {
-                (**self).execute(sql, values)
+                Connection::execute(&mut **self, sql, values)
             }
 
             fn fetch<'c>(
@@ -152,7 +189,7 @@ macro_rules! delegate {
                 values: &'c [Value],
                 kinds: &'c [Kind],
             ) -> BoxFuture<'c, Result<Vec<Fetched>>> {
-                (**self).fetch(sql, values, kinds)
+                Connection::fetch(&mut **self, sql, values, kinds)
             }
         }
     };
@@ -166,17 +203,30 @@ mod tests {
 
     #[test]
     fn only_values_are_blamed_on_the_row() {
-        for state in ["22001", "22P05", "23505", "23514"] {
-            assert_eq!(kind_of(state, None), ErrorKind::Refused, "{state}");
+        for state in ["22001", "22P05", "23514"] {
+            assert_eq!(kind_of_state(state), ErrorKind::Refused, "{state}");
         }
         for state in ["57P01", "57P05", "53300", "58030", "08006", "25006", "55000", "57014"] {
-            assert_eq!(kind_of(state, None), ErrorKind::Transient, "{state}");
+            assert_eq!(kind_of_state(state), ErrorKind::Transient, "{state}");
         }
         for state in ["28P01", "28000", "3D000", "42501", "42P01", ""] {
-            assert_eq!(kind_of(state, None), ErrorKind::Database, "{state}");
+            assert_eq!(kind_of_state(state), ErrorKind::Database, "{state}");
         }
-        assert_eq!((kind_of("55P03", None), kind_of("40001", None)), (ErrorKind::Locked, ErrorKind::TransactionGone));
-        assert_eq!((kind_of("", Some(19)), kind_of("", Some(13))), (ErrorKind::Refused, ErrorKind::Transient));
-        assert_eq!(kind_of("", Some(8)), ErrorKind::Database);
+        assert_eq!(kind_of_state("55P03"), ErrorKind::Locked);
+        assert_eq!(kind_of_state("40001"), ErrorKind::TransactionGone);
+        assert_eq!(kind_of_state("23505"), ErrorKind::Duplicate);
+    }
+
+    #[test]
+    fn results_of_sqlite_are_told_apart() {
+        for (code, kind) in [
+            (19, ErrorKind::Refused),
+            (275, ErrorKind::Refused),
+            (2067, ErrorKind::Duplicate),
+            (13, ErrorKind::Transient),
+            (8, ErrorKind::Database),
+        ] {
+            assert_eq!(kind_of_sqlite(code), kind, "{code}");
+        }
     }
 }

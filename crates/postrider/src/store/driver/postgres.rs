@@ -20,7 +20,7 @@ use crate::model::clock::within;
 use crate::model::{Clock, Kind, Timestamp, Value};
 use crate::store::connection::Fetched;
 use crate::store::database::{Heard, Listener};
-use crate::store::statements::{HEARTBEAT, NOTIFY, SERVER_TIME};
+use crate::store::statements::{HEARTBEAT, NOTIFY, POSTGRES_TIME};
 use crate::store::{Connection, Database, Dialect, Transaction};
 
 /// The channel of NOTIFY, for other writers too: `NOTIFY postrider` after their commit.
@@ -90,7 +90,8 @@ impl PostgresDatabase {
     /// # Cancel safety
     /// Safe.
     pub async fn try_connect(&self) -> Result<()> {
-        let connection = self.pool.connect_options().connect().await.map_err(connect::explain)?;
+        let connection =
+            self.pool.connect_options().connect().await.map_err(|error| connect::explain("PostgreSQL", error))?;
         // It has answered: whether the farewell arrives does not matter.
         let _ = connection.close().await;
         Ok(())
@@ -130,7 +131,7 @@ impl Database for PostgresDatabase {
 
     fn now(&self) -> BoxFuture<'_, Result<Option<Timestamp>>> {
         Box::pin(async {
-            let row = sqlx::query(SERVER_TIME).fetch_one(&self.pool).await.map_err(failed)?;
+            let row = sqlx::query(POSTGRES_TIME).fetch_one(&self.pool).await.map_err(failed)?;
             Option::try_from(read(&row, 0, Kind::Time))
         })
     }

@@ -102,6 +102,21 @@ fn queries(dialect: Dialect, table: &TableDef) -> (String, String) {
                 ),
             )
         }
+        Dialect::Mysql => (
+            "SELECT column_name,
+                    CASE WHEN collation_name IS NULL THEN column_type
+                         ELSE CONCAT(column_type, ' COLLATE ', collation_name) END,
+                    CAST(is_nullable = 'YES' AS SIGNED),
+                    CAST(column_default IS NOT NULL OR extra <> '' AS SIGNED)
+             FROM information_schema.columns
+             WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? ORDER BY ordinal_position"
+                .to_owned(),
+            "SELECT index_name, CAST(non_unique = 0 AS SIGNED), CAST(NULL AS CHAR),
+                    CASE WHEN sub_part IS NULL THEN column_name ELSE '' END
+             FROM information_schema.statistics
+             WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? ORDER BY index_name, seq_in_index"
+                .to_owned(),
+        ),
         Dialect::Postgres => (
             "SELECT a.attname::text, format_type(b.type, b.modifier), NOT (a.attnotnull OR b.strict),
                     a.atthasdef OR a.attidentity <> ''
@@ -133,6 +148,7 @@ fn queries(dialect: Dialect, table: &TableDef) -> (String, String) {
 fn place(dialect: Dialect, table: &TableDef, name: &str) -> Vec<Value> {
     match dialect {
         Dialect::Sqlite => vec![name.into(), table.schema().unwrap_or("main").into()],
+        Dialect::Mysql => vec![table.schema().map(str::to_owned).into(), name.into()],
         Dialect::Postgres => {
             let schema = table.schema().map(|schema| format!("{}.", dialect.quoted(schema))).unwrap_or_default();
             vec![format!("{schema}{}", dialect.quoted(name)).into()]

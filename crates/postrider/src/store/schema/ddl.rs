@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::model::column::{self, Column};
-use crate::model::{Kind, OutboxEntity, OwnColumn, TableDef, Value};
+use crate::model::{IdType, Kind, OutboxEntity, OwnColumn, TableDef, Value};
 use crate::store::Dialect;
 use crate::store::statements::ATTEMPT_BATCH;
 
@@ -18,11 +18,6 @@ use crate::store::statements::ATTEMPT_BATCH;
 pub fn create_tables<E: OutboxEntity>(dialect: Dialect) -> Result<Vec<String>> {
     Ok(Ddl::new(dialect, &E::table()?, E::own_columns()).steps().concat())
 }
-
-/// A version 7 UUID, as PostgreSQL before 18 can make it: 48 bits of milliseconds over a random one.
-const TIME_ORDERED_UUID: &str = "encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) \
-    PLACING substring(int8send(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) \
-    FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid";
 
 /// Documents that other languages write too, and the ends of their constraints' names.
 const DOCUMENTS: [(Column, &str); 4] = [
@@ -48,28 +43,41 @@ impl Ddl {
     }
 
     /// The numbered steps; a released one is never changed.
+    ///
+    /// On MariaDB and MySQL each statement commits by itself: each can be run again after a node was
+    /// killed between it and the next.
     pub(super) fn steps(&self) -> Vec<Vec<String>> {
-        let tables = vec![
-            self.create_outbox(),
-            self.claim_index(),
-            self.lost_index(),
-            self.create_attempts(),
-            self.attempt_index(),
-        ];
+        let mut tables = self.create_outbox_with_indexes();
+        tables.extend(self.attempt_statements());
         vec![tables, self.add_document_checks()]
     }
 
     /// What makes the outbox's table alone, with its indexes and checks.
     pub(super) fn outbox_statements(&self) -> Vec<String> {
-        let mut statements = vec![self.create_outbox(), self.claim_index(), self.lost_index()];
+        let mut statements = self.create_outbox_with_indexes();
         statements.extend(self.add_document_checks());
         statements
+    }
+
+    fn create_outbox_with_indexes(&self) -> Vec<String> {
+        match self.dialect {
+            Dialect::Mysql => vec![self.create_outbox()],
+            Dialect::Postgres | Dialect::Sqlite => vec![self.create_outbox(), self.claim_index(), self.lost_index()],
+        }
+    }
+
+    /// What makes the history's table, with its index.
+    pub(super) fn attempt_statements(&self) -> Vec<String> {
+        match self.dialect {
+            Dialect::Mysql => vec![self.create_attempts()],
+            Dialect::Postgres | Dialect::Sqlite => vec![self.create_attempts(), self.attempt_index()],
+        }
     }
 
     pub(super) fn create_outbox(&self) -> String {
         let mut lines: Vec<String> = column::ALL.iter().map(|column| self.column(*column)).collect();
         if let Some(tenant) = self.table.tenant() {
-            lines.push(format!("{} {} NOT NULL DEFAULT ''", self.quoted(tenant), self.type_of(Kind::Text)));
+            lines.push(format!("{} {} NOT NULL DEFAULT ''", self.quoted(tenant), self.tenant_type()));
         }
         for own in &self.own {
             let null = if own.nullable { "" } else { " NOT NULL" };
@@ -82,13 +90,21 @@ impl Ddl {
             "CHECK ({} IN ('PENDING', 'SENDING', 'SENT', 'FAILED', 'DEAD', 'SUPPRESSED'))",
             self.named(column::STATUS)
         ));
-        if self.dialect == Dialect::Sqlite {
-            // STRICT lets any blob in; an id of another length could be told from no other.
-            lines.push(format!("CHECK (length({}) = 16)", self.named(column::ID)));
+        if self.dialect != Dialect::Postgres {
             lines.extend(DOCUMENTS.map(|(column, end)| self.document_check(column, end)));
         }
+        match self.dialect {
+            // STRICT lets any blob in; an id of another length could be told from no other.
+            Dialect::Sqlite => {
+                let bytes = if self.table.id_type() == IdType::Binary { 16 } else { 36 };
+                lines.push(format!("CHECK (length({}) = {bytes})", self.named(column::ID)));
+            }
+            Dialect::Postgres => {}
+            Dialect::Mysql => lines.extend(self.generated_columns()),
+        }
         format!(
-            "CREATE TABLE {} (\n    {}\n){}",
+            "CREATE TABLE {}{} (\n    {}\n){}",
+            self.if_not_there(),
             self.qualified(self.table.name()),
             lines.join(",\n    "),
             self.options()
@@ -99,7 +115,7 @@ impl Ddl {
     fn document_check(&self, column: Column, end: &str) -> String {
         let column = self.named(column);
         let holds = match self.dialect {
-            Dialect::Sqlite => format!("json_valid({column})"),
+            Dialect::Sqlite | Dialect::Mysql => format!("json_valid({column})"),
             // The cast itself refuses: IS JSON came with PostgreSQL 16. `jsonb` would refuse more.
             Dialect::Postgres => format!("{column}::json IS NOT NULL"),
         };
@@ -110,8 +126,9 @@ impl Ddl {
     /// Rows that are there already are not read: a broken one stays to be mended, or to fail alone.
     fn add_document_checks(&self) -> Vec<String> {
         match self.dialect {
-            // SQLite adds no constraint to a table that exists: older tables stay without.
-            Dialect::Sqlite => Vec::new(),
+            // SQLite adds no constraint to a table that exists: older tables stay without. MariaDB and
+            // MySQL had them from the beginning.
+            Dialect::Sqlite | Dialect::Mysql => Vec::new(),
             Dialect::Postgres => {
                 let add = |(column, end): (Column, &str)| format!("ADD {} NOT VALID", self.document_check(column, end));
                 let table = self.qualified(self.table.name());
@@ -120,78 +137,89 @@ impl Ddl {
         }
     }
 
-    pub(super) fn column(&self, column: Column) -> String {
-        let null = if column.nullable { "" } else { " NOT NULL" };
-        let default = self.default_of(column).map(|value| format!(" DEFAULT {value}")).unwrap_or_default();
-        format!("{} {}{null}{default}", self.named(column), self.type_of(column.kind))
+    /// Without partial indexes, what stands for them: two columns that the database makes, and an
+    /// index on each.
+    fn generated_columns(&self) -> Vec<String> {
+        let column = |column| self.generated(column);
+        let index = |end: &str, on| {
+            let name = self.quoted(&format!("{}_{end}", self.table.name()));
+            format!("KEY {name} ({}, {})", self.named(on), self.named(column::ID))
+        };
+        let (due, lost) = (column::DUE_AT, column::LOST_AT);
+        vec![column(due), column(lost), index("claim", due), index("lost", lost)]
     }
 
-    /// What a row gets whose writer says nothing: an application in any language names only the
-    /// channel and the address.
-    pub(super) fn default_of(&self, column: Column) -> Option<&'static str> {
-        let sqlite = self.dialect == Dialect::Sqlite;
-        Some(match column {
-            column::ID if sqlite => "(randomblob(16))",
-            column::ID => TIME_ORDERED_UUID,
-            column::DEDUPE_KEY if sqlite => "(lower(hex(randomblob(16))))",
-            column::DEDUPE_KEY => "gen_random_uuid()::text",
-            column::CREATED_AT | column::UPDATED_AT | column::NEXT_ATTEMPT_AT if sqlite => {
-                "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000)"
-            }
-            column::CREATED_AT | column::UPDATED_AT | column::NEXT_ATTEMPT_AT => "now()",
-            column::STATUS => "'PENDING'",
-            column::RECIPIENT => "''",
-            column::MAX_ATTEMPTS => "11",
-            column::IN_DOUBT if sqlite => "0",
-            column::IN_DOUBT => "false",
-            Column { kind: Kind::Int, nullable: false, .. } => "0",
-            _ => return None,
-        })
+    /// A column that MariaDB or MySQL makes out of others.
+    pub(super) fn generated(&self, column: Column) -> String {
+        let (status, at) = (self.named(column::STATUS), self.named(column::NEXT_ATTEMPT_AT));
+        let when = if column == column::DUE_AT {
+            format!("{status} IN ('PENDING', 'FAILED', 'SENDING')")
+        } else {
+            format!("{status} = 'SENDING' AND {} >= 2", self.named(column::LOST_CLAIMS))
+        };
+        let typed = self.dialect.type_of(column.kind);
+        format!("{} {typed} GENERATED ALWAYS AS (CASE WHEN {when} THEN {at} END) VIRTUAL", self.named(column))
+    }
+
+    /// Tables of a step that was cut short stay; the step goes on with the next.
+    fn if_not_there(&self) -> &'static str {
+        if self.dialect == Dialect::Mysql { "IF NOT EXISTS " } else { "" }
     }
 
     /// Only claimable rows, led by time; never the status in front.
     pub(super) fn claim_index(&self) -> String {
-        format!(
-            "CREATE INDEX {} ON {} ({}, {}) WHERE {} IN ('PENDING', 'FAILED', 'SENDING')",
-            self.quoted(&format!("{}_claim", self.table.name())),
-            self.qualified(self.table.name()),
-            self.named(column::NEXT_ATTEMPT_AT),
-            self.named(column::ID),
-            self.named(column::STATUS),
-        )
+        self.index("claim", column::DUE_AT, "{status} IN ('PENDING', 'FAILED', 'SENDING')")
     }
 
     /// The few rows that lost their worker twice.
     pub(super) fn lost_index(&self) -> String {
+        self.index("lost", column::LOST_AT, "{status} = 'SENDING' AND {lost_claims} >= 2")
+    }
+
+    fn index(&self, end: &str, generated: Column, predicate: &str) -> String {
+        let predicate = predicate
+            .replace("{status}", &self.named(column::STATUS))
+            .replace("{lost_claims}", &self.named(column::LOST_CLAIMS));
+        let (led_by, only) = match self.dialect {
+            Dialect::Mysql => (generated, String::new()),
+            Dialect::Postgres | Dialect::Sqlite => (column::NEXT_ATTEMPT_AT, format!(" WHERE {predicate}")),
+        };
         format!(
-            "CREATE INDEX {} ON {} ({}) WHERE {} = 'SENDING' AND {} >= 2",
-            self.quoted(&format!("{}_lost", self.table.name())),
+            "CREATE INDEX {} ON {} ({}, {}){only}",
+            self.quoted(&format!("{}_{end}", self.table.name())),
             self.qualified(self.table.name()),
-            self.named(column::NEXT_ATTEMPT_AT),
-            self.named(column::STATUS),
-            self.named(column::LOST_CLAIMS),
+            self.named(led_by),
+            self.named(column::ID),
         )
     }
 
     pub(super) fn create_attempts(&self) -> String {
-        let lines: Vec<_> = ATTEMPT_BATCH
-            .iter()
-            .map(|(name, kind)| {
-                let required = ATTEMPT_REQUIRED.contains(name);
-                format!("\"{name}\" {}{}", self.type_of(*kind), if required { " NOT NULL" } else { "" })
-            })
-            .chain([String::from("PRIMARY KEY (\"id\")")])
-            .collect();
+        let line = |(name, kind): &(&str, Kind)| {
+            let null = if ATTEMPT_REQUIRED.contains(name) { " NOT NULL" } else { "" };
+            format!("{} {}{null}", self.quoted(name), self.type_in_history(*kind))
+        };
+        let mut lines: Vec<_> = ATTEMPT_BATCH.iter().map(line).collect();
+        lines.push(format!("PRIMARY KEY ({})", self.quoted("id")));
+        if self.dialect == Dialect::Mysql {
+            let index = self.quoted(&format!("{}_row", self.table.attempt_name()));
+            lines.push(format!("KEY {index} ({}, {})", self.quoted("outbox_id"), self.quoted("at")));
+        }
         let name = self.qualified(&self.table.attempt_name());
-        let strict = if self.dialect == Dialect::Sqlite { " STRICT" } else { "" };
-        format!("CREATE TABLE {name} (\n    {}\n){strict}", lines.join(",\n    "))
+        let options = match self.dialect {
+            Dialect::Sqlite => " STRICT",
+            Dialect::Postgres => "",
+            Dialect::Mysql => " ENGINE = InnoDB",
+        };
+        format!("CREATE TABLE {}{name} (\n    {}\n){options}", self.if_not_there(), lines.join(",\n    "))
     }
 
     pub(super) fn attempt_index(&self) -> String {
         format!(
-            "CREATE INDEX {} ON {} (\"outbox_id\", \"at\")",
+            "CREATE INDEX {} ON {} ({}, {})",
             self.quoted(&format!("{}_row", self.table.attempt_name())),
             self.qualified(&self.table.attempt_name()),
+            self.quoted("outbox_id"),
+            self.quoted("at"),
         )
     }
 
@@ -199,6 +227,7 @@ impl Ddl {
         match self.dialect {
             // STRICT: a column holds what it is declared to hold, or the insert fails.
             Dialect::Sqlite => " STRICT",
+            Dialect::Mysql => " ENGINE = InnoDB",
             // Finished rows stay; each left two dead versions, which must be cleaned up early.
             Dialect::Postgres => " WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0)",
         }
@@ -206,28 +235,44 @@ impl Ddl {
 
     pub(super) fn create_version_table(&self) -> String {
         format!(
-            "CREATE TABLE IF NOT EXISTS {} (\"version\" {} PRIMARY KEY, \"applied_at\" {} NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS {} ({} {} PRIMARY KEY, {} {} NOT NULL)",
             self.qualified(&self.table.version_name()),
+            self.quoted("version"),
             self.type_of(Kind::Int),
+            self.quoted("applied_at"),
             self.type_of(Kind::Time),
         )
     }
 
     pub(super) fn read_version(&self) -> String {
-        format!("SELECT MAX(\"version\") FROM {}", self.qualified(&self.table.version_name()))
+        format!("SELECT MAX({}) FROM {}", self.quoted("version"), self.qualified(&self.table.version_name()))
     }
 
     pub(super) fn write_version(&self) -> String {
-        let (version, at) = (self.dialect.placeholder(1), self.dialect.placeholder(2));
-        let table = self.qualified(&self.table.version_name());
-        format!("INSERT INTO {table} (\"version\", \"applied_at\") VALUES ({version}, {at})")
+        let places = match self.dialect {
+            Dialect::Postgres => "$1, $2",
+            Dialect::Sqlite | Dialect::Mysql => "?, ?",
+        };
+        let (version, at) = (self.quoted("version"), self.quoted("applied_at"));
+        format!("INSERT INTO {} ({version}, {at}) VALUES ({places})", self.qualified(&self.table.version_name()))
     }
 
-    /// Held to the end of the transaction. SQLite has its one write lock already.
+    /// Keeps other nodes waiting: to the end of the transaction, on MariaDB and MySQL to
+    /// [`Self::unlock`]. SQLite has its one write lock already.
     pub(super) fn lock(&self) -> Option<&'static str> {
         match self.dialect {
-            Dialect::Postgres => Some("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"),
+            Dialect::Postgres => Some("SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, 0))) AS held"),
             Dialect::Sqlite => None,
+            // Such locks are the whole server's, and their names at most 64 characters long.
+            Dialect::Mysql => Some("SELECT COALESCE(GET_LOCK(SHA1(CONCAT(COALESCE(DATABASE(), ''), ?)), 25), 0)"),
+        }
+    }
+
+    /// Lets the others go on, where the lock belongs to the session.
+    pub(super) fn unlock(&self) -> Option<&'static str> {
+        match self.dialect {
+            Dialect::Postgres | Dialect::Sqlite => None,
+            Dialect::Mysql => Some("DO RELEASE_LOCK(SHA1(CONCAT(COALESCE(DATABASE(), ''), ?)))"),
         }
     }
 

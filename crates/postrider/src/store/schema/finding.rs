@@ -10,9 +10,9 @@ pub enum Finding {
     /// There is no such table.
     MissingTable { table: String, mend: Vec<String> },
     /// There is no such column; `wanted` is the type that it must have.
-    MissingColumn { table: String, column: String, wanted: &'static str, mend: Vec<String> },
+    MissingColumn { table: String, column: String, wanted: String, mend: Vec<String> },
     /// The column's type refuses, rounds, cuts or pads what is written, or is read as another.
-    WrongType { table: String, column: String, found: String, wanted: &'static str, mend: Vec<String> },
+    WrongType { table: String, column: String, found: String, wanted: String, mend: Vec<String> },
     /// Nulls are written into the column, and it takes none.
     NotNull { table: String, column: String, mend: Vec<String> },
     /// The column takes nulls; a row of another program with one could not be read.

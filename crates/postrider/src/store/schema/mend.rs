@@ -6,6 +6,7 @@ use super::catalogue::{Catalogue, Found};
 use super::ddl::Ddl;
 use super::types::Wanted;
 use crate::model::Kind;
+use crate::model::column::Column;
 use crate::store::Dialect;
 
 /// A column's name while SQLite moves its values; no declared column begins so.
@@ -17,26 +18,28 @@ impl Ddl {
     }
 
     pub(super) fn change_type(&self, table: &str, seen: &Catalogue, found: &Found, wanted: &Wanted) -> Vec<String> {
-        let (name, to) = (self.quoted(&wanted.name), self.type_of(wanted.kind));
+        let (name, to) = (self.quoted(&wanted.name), &wanted.typed);
         match self.dialect {
             Dialect::Sqlite => {
                 let value = sqlite_value(wanted.kind);
                 self.move_column(table, seen, &wanted.name, &self.late_definition(wanted), &value)
             }
+            Dialect::Mysql => vec![self.modify(table, &self.late_definition(wanted))],
             Dialect::Postgres => {
                 let value = postgres_value(wanted.kind, &found.declared, &name);
                 let mut actions = vec![format!("ALTER COLUMN {name} TYPE {to} USING {value}")];
                 // A default of the old type seldom is one of the new.
                 if found.filled {
                     actions.insert(0, format!("ALTER COLUMN {name} DROP DEFAULT"));
-                    actions.extend(wanted.default.map(|value| format!("ALTER COLUMN {name} SET DEFAULT {value}")));
+                    actions
+                        .extend(wanted.default.iter().map(|value| format!("ALTER COLUMN {name} SET DEFAULT {value}")));
                 }
                 vec![format!("ALTER TABLE {} {}", self.qualified(table), actions.join(", "))]
             }
         }
     }
 
-    /// `definition` is the column's for SQLite, which cannot change the one that is there.
+    /// `definition` is the column's whole new one, which SQLite, MariaDB and MySQL ask for.
     pub(super) fn change_null(
         &self,
         table: &str,
@@ -47,6 +50,7 @@ impl Ddl {
     ) -> Vec<String> {
         match self.dialect {
             Dialect::Sqlite => self.move_column(table, seen, column, definition, &format!("\"{ASIDE}\"")),
+            Dialect::Mysql => vec![self.modify(table, definition)],
             Dialect::Postgres => {
                 let verb = if nullable { "DROP" } else { "SET" };
                 vec![format!(
@@ -66,7 +70,7 @@ impl Ddl {
 
     /// As a column can be added to rows that are there: SQLite takes only constants then.
     pub(super) fn late_definition(&self, wanted: &Wanted) -> String {
-        let mut default = wanted.default;
+        let mut default = wanted.default.as_deref();
         if self.dialect == Dialect::Sqlite && !wanted.nullable && default.is_none_or(|value| value.starts_with('(')) {
             default = Some(match wanted.kind {
                 Kind::Text => "''",
@@ -76,7 +80,16 @@ impl Ddl {
         }
         let null = if wanted.nullable { "" } else { " NOT NULL" };
         let default = default.map(|value| format!(" DEFAULT {value}")).unwrap_or_default();
-        format!("{} {}{null}{default}", self.quoted(&wanted.name), self.type_of(wanted.kind))
+        format!("{} {}{null}{default}", self.quoted(&wanted.name), wanted.typed)
+    }
+
+    /// A column that MariaDB or MySQL makes out of others.
+    pub(super) fn add_generated(&self, table: &str, column: Column) -> Vec<String> {
+        vec![format!("ALTER TABLE {} ADD COLUMN {}", self.qualified(table), self.generated(column))]
+    }
+
+    fn modify(&self, table: &str, definition: &str) -> String {
+        format!("ALTER TABLE {} MODIFY COLUMN {definition}", self.qualified(table))
     }
 
     /// SQLite's way to change a column: a new one takes the values over.

@@ -1,22 +1,25 @@
 //! Runs the numbered steps of the DDL that a database lacks.
 //!
-//! Many nodes may start at once: one runs the steps, in one transaction; the others wait for it.
+//! Many nodes may start at once: one runs the steps, the others wait for it.
 
 use std::sync::Arc;
 
 use super::ddl::Ddl;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Clock, Kind, OutboxEntity, TableDef};
-use crate::store::Database;
+use crate::model::{Clock, Kind, OutboxEntity, TableDef, Timestamp, Value};
 use crate::store::database::{Extent, write};
+use crate::store::{Connection, Database};
 
 /// Runs the steps that the database lacks; any number of nodes may call it at once: one runs
-/// them, the others wait. All steps run in one transaction, so a killed node leaves nothing.
+/// them, the others wait. On PostgreSQL and SQLite all steps run in one transaction, so a killed
+/// node leaves nothing. On MariaDB and MySQL each statement commits by itself: what a killed node
+/// left undone, the next one does.
 ///
 /// Returns how many steps were run.
 ///
 /// # Errors
-/// [`ErrorKind::Configuration`] if the tables were made by a later version of the library.
+/// [`ErrorKind::Configuration`] if the tables were made by a later version of the library;
+/// [`ErrorKind::Transient`] if another node is at it for too long.
 pub async fn migrate<E: OutboxEntity>(
     database: &Arc<dyn Database>,
     clock: &Arc<dyn Clock>,
@@ -28,30 +31,18 @@ pub async fn migrate<E: OutboxEntity>(
         let ddl = Arc::clone(&ddl);
         Box::pin(async move {
             if let Some(lock) = ddl.lock() {
-                connection.fetch(lock, &[ddl.lock_key()], &[]).await?;
-            }
-            connection.execute(&ddl.create_version_table(), &[]).await?;
-            let found = connection.fetch(&ddl.read_version(), &[], &[Kind::Int]).await?;
-            let at: Option<i64> = found.into_iter().flatten().next().map_or(Ok(None), Option::try_from)?;
-            let at = usize::try_from(at.unwrap_or(0)).unwrap_or(0);
-            let steps = ddl.steps();
-            if at > steps.len() {
-                return Err(Error::new(
-                    ErrorKind::Configuration,
-                    format!(
-                        "the tables have schema version {at}; this program knows only {}: use a later one",
-                        steps.len()
-                    ),
-                ));
-            }
-            for (index, step) in steps.iter().enumerate().skip(at) {
-                for statement in step {
-                    connection.execute(statement, &[]).await?;
+                let held = connection.fetch(lock, &[ddl.lock_key()], &[Kind::Int]).await?;
+                if i64::try_from(held.into_iter().flatten().next().unwrap_or(Value::Int(None)))? != 1 {
+                    return Err(Error::new(ErrorKind::Transient, "another node is making the tables; try again"));
                 }
-                let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
-                connection.execute(&ddl.write_version(), &[version.into(), now.into()]).await?;
             }
-            Ok(steps.len() - at)
+            let answer = run(connection, &ddl, now).await;
+            if let Some(unlock) = ddl.unlock() {
+                // The session goes back to its pool, whatever the answer is.
+                let unlocked = connection.execute(unlock, &[ddl.lock_key()]).await;
+                return answer.and_then(|steps| unlocked.map(|_| steps));
+            }
+            answer
         })
     })
     .await
@@ -60,4 +51,25 @@ pub async fn migrate<E: OutboxEntity>(
         true => Error::new(ErrorKind::Transient, error.to_string()).caused_by(error),
         false => error,
     })
+}
+
+async fn run(connection: &mut dyn Connection, ddl: &Ddl, now: Timestamp) -> Result<usize> {
+    connection.execute(&ddl.create_version_table(), &[]).await?;
+    let found = connection.fetch(&ddl.read_version(), &[], &[Kind::Int]).await?;
+    let at: Option<i64> = found.into_iter().flatten().next().map_or(Ok(None), Option::try_from)?;
+    let at = usize::try_from(at.unwrap_or(0)).unwrap_or(0);
+    let steps = ddl.steps();
+    if at > steps.len() {
+        let (known, kind) = (steps.len(), ErrorKind::Configuration);
+        let message = format!("the tables have schema version {at}; this program knows only {known}: use a later one");
+        return Err(Error::new(kind, message));
+    }
+    for (index, step) in steps.iter().enumerate().skip(at) {
+        for statement in step {
+            connection.execute(statement, &[]).await?;
+        }
+        let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
+        connection.execute(&ddl.write_version(), &[version.into(), now.into()]).await?;
+    }
+    Ok(steps.len() - at)
 }

@@ -6,6 +6,7 @@
 //! databases tell of themselves stands in `catalogue`, what their types can hold in `types`.
 
 mod catalogue;
+mod columns;
 mod ddl;
 mod finding;
 mod mend;

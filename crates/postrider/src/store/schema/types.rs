@@ -11,9 +11,11 @@ use crate::store::Dialect;
 pub(super) struct Wanted {
     pub(super) name: String,
     pub(super) kind: Kind,
+    /// The type that it is made with.
+    pub(super) typed: String,
     pub(super) nullable: bool,
     /// What a writer that says nothing gets.
-    pub(super) default: Option<&'static str>,
+    pub(super) default: Option<String>,
     pub(super) width: Width,
 }
 
@@ -26,6 +28,10 @@ pub(super) enum Width {
     Any,
     /// This many characters, or bits.
     AtLeast(u32),
+    /// This many bytes, compared one by one.
+    Bytes(u32),
+    /// An id that is stored as text.
+    TextOfUuid,
     /// Whatever the state machine writes, at any length.
     Unlimited,
 }
@@ -33,33 +39,68 @@ pub(super) enum Width {
 impl Wanted {
     /// True if values pass through a column of that type unchanged.
     pub(super) fn fits(&self, dialect: Dialect, declared: &str) -> bool {
+        let kind = if self.width == Width::TextOfUuid { Kind::Text } else { self.kind };
         match dialect {
-            Dialect::Sqlite => fits_sqlite(self.kind, declared),
-            Dialect::Postgres => self.fits_postgres(declared),
+            Dialect::Sqlite => fits_sqlite(kind, declared),
+            Dialect::Postgres => fits_postgres(kind, self.width, declared),
+            Dialect::Mysql => fits_mysql(kind, self.width, declared),
         }
     }
+}
 
-    /// By the words of `format_type`.
-    fn fits_postgres(&self, declared: &str) -> bool {
-        let (name, limit) = split(declared);
-        match self.kind {
-            Kind::Bool => name == "boolean",
-            Kind::Uuid => name == "uuid",
-            // Read by its name; without a zone the session's would count, and less than six digits round.
-            Kind::Time => name == "timestamp with time zone" && limit.is_none_or(|digits| digits == 6),
-            Kind::Int => match (name.as_str(), self.width) {
-                ("bigint", _) | ("integer" | "smallint", Width::Own) => true,
-                ("integer", width) => width != Width::AtLeast(64),
-                _ => false,
-            },
-            Kind::Text => match name.as_str() {
-                "text" => true,
-                "character varying" => limit.is_none_or(|limit| self.width.allows(limit)),
-                // Filled up with blanks, or cut without a word.
-                "character" | "name" => self.width == Width::Own,
-                _ => false,
-            },
-        }
+/// By the words of `format_type`.
+fn fits_postgres(kind: Kind, width: Width, declared: &str) -> bool {
+    let (name, limit) = split(declared);
+    match kind {
+        Kind::Bool => name == "boolean",
+        Kind::Uuid => name == "uuid",
+        // Read by its name; without a zone the session's would count, and less than six digits round.
+        Kind::Time => name == "timestamp with time zone" && limit.is_none_or(|digits| digits == 6),
+        Kind::Int => match (name.as_str(), width) {
+            ("bigint", _) | ("integer" | "smallint", Width::Own) => true,
+            ("integer", width) => width != Width::AtLeast(64),
+            _ => false,
+        },
+        Kind::Text => match name.as_str() {
+            "text" => true,
+            "character varying" => limit.is_none_or(|limit| width.allows(limit)),
+            // Filled up with blanks, or cut without a word.
+            "character" | "name" => width == Width::Own,
+            _ => false,
+        },
+    }
+}
+
+/// By the words of `information_schema`, the collation behind them.
+fn fits_mysql(kind: Kind, width: Width, declared: &str) -> bool {
+    let (declared, collation) = declared.split_once(" COLLATE ").unwrap_or((declared, ""));
+    let (name, limit) = split(declared);
+    let all_of_unicode = collation.starts_with("utf8mb4");
+    match kind {
+        Kind::Bool => matches!(name.as_str(), "tinyint" | "smallint" | "int" | "bigint"),
+        Kind::Int => match (name.as_str(), width) {
+            ("bigint", _) => true,
+            ("int" | "mediumint" | "smallint" | "tinyint" | "int unsigned", Width::Own) => true,
+            ("int", width) => width != Width::AtLeast(64),
+            _ => false,
+        },
+        // A TIMESTAMP follows the session's zone and ends in 2038; less than six digits round.
+        Kind::Time => name == "datetime" && limit == Some(6),
+        Kind::Uuid => matches!((name.as_str(), limit), ("binary", Some(16))),
+        Kind::Text => match (name.as_str(), width) {
+            ("varbinary", Width::Bytes(_)) => limit.is_some_and(|limit| width.allows(limit)),
+            // No collation of utf8mb4 is sure to tell blanks at the end apart.
+            (_, Width::Bytes(_)) => false,
+            ("char" | "varchar", Width::TextOfUuid) => limit.is_some_and(|limit| limit >= 36),
+            ("char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "json", Width::Own) => true,
+            ("longtext", _) => all_of_unicode,
+            ("text" | "mediumtext", Width::Any | Width::AtLeast(_)) => all_of_unicode,
+            ("varchar", Width::AtLeast(_)) => {
+                limit.is_some_and(|limit| width.allows(limit)) && (all_of_unicode || collation.starts_with("ascii"))
+            }
+            ("varchar" | "tinytext", Width::Any) => true,
+            _ => false,
+        },
     }
 }
 
@@ -67,7 +108,8 @@ impl Width {
     fn allows(self, limit: u32) -> bool {
         match self {
             Self::Own | Self::Any => true,
-            Self::AtLeast(least) => limit >= least,
+            Self::AtLeast(least) | Self::Bytes(least) => limit >= least,
+            Self::TextOfUuid => limit >= 36,
             Self::Unlimited => false,
         }
     }
@@ -129,7 +171,8 @@ mod tests {
     use super::*;
 
     fn fits(dialect: Dialect, kind: Kind, width: Width, declared: &str) -> bool {
-        Wanted { name: String::new(), kind, nullable: true, default: None, width }.fits(dialect, declared)
+        Wanted { name: String::new(), kind, typed: String::new(), nullable: true, default: None, width }
+            .fits(dialect, declared)
     }
 
     /// Case C26.
@@ -170,6 +213,33 @@ mod tests {
         assert!(int(Width::AtLeast(64), "bigint") && int(Width::AtLeast(32), "integer") && int(Width::Own, "smallint"));
         assert!(!int(Width::AtLeast(64), "integer") && !int(Width::AtLeast(32), "smallint"));
         assert!(!int(Width::Own, "numeric") && !int(Width::Own, "numeric(10,0)"));
+    }
+
+    /// Case C26, and case C32 on MariaDB and MySQL.
+    #[test]
+    fn a_column_on_mariadb_keeps_what_is_bound() {
+        let fit = |kind, width, declared| fits(Dialect::Mysql, kind, width, declared);
+        assert!(fit(Kind::Time, Width::Any, "datetime(6)"));
+        for bad in ["datetime", "datetime(3)", "timestamp(6)", "bigint(20)", "date", "varchar(30) COLLATE utf8mb4_bin"]
+        {
+            assert!(!fit(Kind::Time, Width::Own, bad), "{bad}");
+        }
+        assert!(fit(Kind::Text, Width::Bytes(255), "varbinary(255)"));
+        for bad in ["varbinary(254)", "varchar(255) COLLATE utf8mb4_bin", "longtext COLLATE utf8mb4_nopad_bin", "blob"]
+        {
+            assert!(!fit(Kind::Text, Width::Bytes(255), bad), "{bad}");
+        }
+        assert!(fit(Kind::Text, Width::Unlimited, "longtext COLLATE utf8mb4_bin"));
+        assert!(!fit(Kind::Text, Width::Unlimited, "longtext COLLATE latin1_swedish_ci"));
+        assert!(!fit(Kind::Text, Width::Unlimited, "text COLLATE utf8mb4_bin"));
+        assert!(fit(Kind::Text, Width::AtLeast(10), "varchar(16) COLLATE ascii_bin"));
+        assert!(!fit(Kind::Text, Width::AtLeast(10), "varchar(9) COLLATE ascii_bin"));
+        assert!(!fit(Kind::Text, Width::AtLeast(10), "varchar(99) COLLATE utf8mb3_general_ci"));
+        assert!(fit(Kind::Uuid, Width::Any, "binary(16)") && !fit(Kind::Uuid, Width::Any, "uuid"));
+        assert!(fit(Kind::Uuid, Width::TextOfUuid, "char(36) COLLATE ascii_bin"));
+        assert!(!fit(Kind::Uuid, Width::TextOfUuid, "binary(16)"));
+        assert!(fit(Kind::Int, Width::AtLeast(64), "bigint(20)") && !fit(Kind::Int, Width::AtLeast(64), "int(11)"));
+        assert!(fit(Kind::Int, Width::AtLeast(32), "int(11)") && fit(Kind::Bool, Width::Any, "tinyint(1)"));
     }
 
     #[test]

@@ -11,10 +11,10 @@ use super::ddl::{ATTEMPT_REQUIRED, Ddl};
 use super::types::{Wanted, Width};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::column::{self, Column};
-use crate::model::{Clock, Kind, MAX_ERROR_LENGTH, OutboxEntity, OutboxRow, TableDef, TenantId};
-use crate::store::Database;
+use crate::model::{Clock, IdType, Kind, MAX_ERROR_LENGTH, OutboxEntity, OutboxRow, TableDef, TenantId};
 use crate::store::database::read;
 use crate::store::statements::ATTEMPT_BATCH;
+use crate::store::{Database, Dialect};
 
 /// What the real tables lack or have otherwise; empty if they can be used as they are.
 ///
@@ -44,9 +44,9 @@ pub async fn verify<E: OutboxEntity>(
                 }
             };
             match Catalogue::look(connection, &ddl.table, &attempts).await? {
-                Some(seen) => found.extend(judge_columns(&ddl, &attempts, &seen, &attempts_wanted())),
+                Some(seen) => found.extend(judge_columns(&ddl, &attempts, &seen, &attempts_wanted(&ddl))),
                 None => {
-                    let mend = vec![ddl.create_attempts(), ddl.attempt_index()];
+                    let mend = ddl.attempt_statements();
                     found.push(Finding::MissingTable { table: attempts, mend });
                 }
             }
@@ -117,14 +117,34 @@ fn judge_outbox(ddl: &Ddl, table: &str, seen: &Catalogue) -> Vec<Finding> {
             found.push(Finding::MissingUnique { table: table.to_owned(), columns, mend });
         }
     }
+    found.extend(judge_indexes(ddl, table, seen));
+    found
+}
+
+/// The indexes that claims go by, and the columns that the database makes for them.
+fn judge_indexes(ddl: &Ddl, table: &str, seen: &Catalogue) -> Vec<Finding> {
     let (due, lost) = (ddl.table.column(column::NEXT_ATTEMPT_AT), ddl.table.column(column::LOST_CLAIMS));
     // A partial index that says something of lost claims is of no use for the others, and the other way round.
     let of_lost = |index: &Index| index.predicate.as_ref().is_some_and(|predicate| predicate.contains(lost));
-    let led = || seen.indexes.iter().filter(|index| index.columns.first().is_some_and(|first| first == due));
-    for (end, there, statement) in [
-        ("claim", led().any(|index| !of_lost(index)), ddl.claim_index()),
-        ("lost", led().any(of_lost), ddl.lost_index()),
-    ] {
+    let led_by = |name: &str| {
+        let name = name.to_owned();
+        seen.indexes.iter().filter(move |index| index.columns.first().is_some_and(|first| *first == name))
+    };
+    let mut found = Vec::new();
+    for (end, generated, statement) in
+        [("claim", column::DUE_AT, ddl.claim_index()), ("lost", column::LOST_AT, ddl.lost_index())]
+    {
+        let name = ddl.table.column(generated);
+        let there = match (ddl.dialect, end) {
+            (Dialect::Mysql, _) => led_by(name).next().is_some(),
+            (_, "claim") => led_by(due).any(|index| !of_lost(index)),
+            _ => led_by(due).any(of_lost),
+        };
+        if ddl.dialect == Dialect::Mysql && seen.column(name).is_none() {
+            let (table, column) = (table.to_owned(), name.to_owned());
+            let (wanted, mend) = (ddl.generated(generated), ddl.add_generated(&table, generated));
+            found.push(Finding::MissingColumn { table, column, wanted, mend });
+        }
         if !there {
             let (table, index) = (table.to_owned(), format!("{table}_{end}"));
             found.push(Finding::MissingIndex { table, index, mend: vec![statement] });
@@ -136,7 +156,7 @@ fn judge_outbox(ddl: &Ddl, table: &str, seen: &Catalogue) -> Vec<Finding> {
 fn judge_columns(ddl: &Ddl, table: &str, seen: &Catalogue, wanted: &[Wanted]) -> Vec<Finding> {
     let mut found = Vec::new();
     for want in wanted {
-        let (table_name, column, kind) = (table.to_owned(), want.name.clone(), ddl.type_of(want.kind));
+        let (table_name, column, kind) = (table.to_owned(), want.name.clone(), want.typed.clone());
         let Some(have) = seen.column(&want.name) else {
             let mend = ddl.add_column(table, want);
             found.push(Finding::MissingColumn { table: table_name, column, wanted: kind, mend });
@@ -154,7 +174,8 @@ fn judge_columns(ddl: &Ddl, table: &str, seen: &Catalogue, wanted: &[Wanted]) ->
             });
         }
     }
-    let known = |name: &str| wanted.iter().any(|want| want.name == name);
+    let generated = |name: &str| column::GENERATED.iter().any(|column| ddl.table.column(*column) == name);
+    let known = |name: &str| generated(name) || wanted.iter().any(|want| want.name == name);
     for have in seen.columns.iter().filter(|have| !have.nullable && !have.filled && !known(&have.name)) {
         let definition = format!("{} {}", ddl.quoted(&have.name), have.declared);
         let mend = ddl.change_null(table, seen, &have.name, true, &definition);
@@ -168,20 +189,23 @@ fn outbox_wanted(ddl: &Ddl) -> Vec<Wanted> {
     let ours = column::ALL.iter().map(|column| Wanted {
         name: ddl.table.column(*column).to_owned(),
         kind: column.kind,
+        typed: ddl.type_of_ours(*column),
         nullable: column.nullable,
         default: ddl.default_of(*column),
-        width: width(*column),
+        width: if *column == column::ID { id_width(ddl) } else { width(*column) },
     });
     let tenant = ddl.table.tenant().map(|name| Wanted {
         name: name.to_owned(),
         kind: Kind::Text,
+        typed: ddl.tenant_type().to_owned(),
         nullable: false,
-        default: Some("''"),
-        width: characters(TenantId::MAX_BYTES),
+        default: Some("''".to_owned()),
+        width: bytes(TenantId::MAX_BYTES),
     });
     let own = ddl.own.iter().map(|own| Wanted {
         name: own.name.to_owned(),
         kind: own.kind,
+        typed: ddl.type_of(own.kind).to_owned(),
         nullable: own.nullable,
         default: None,
         width: Width::Own,
@@ -189,16 +213,18 @@ fn outbox_wanted(ddl: &Ddl) -> Vec<Wanted> {
     ours.chain(tenant).chain(own).collect()
 }
 
-fn attempts_wanted() -> Vec<Wanted> {
+fn attempts_wanted(ddl: &Ddl) -> Vec<Wanted> {
     let wanted = |(name, kind): &(&str, Kind)| Wanted {
         name: (*name).to_owned(),
         kind: *kind,
+        typed: ddl.type_in_history(*kind).to_owned(),
         nullable: !ATTEMPT_REQUIRED.contains(name),
         default: None,
         width: match (*name, kind) {
             ("error", _) => characters(MAX_ERROR_LENGTH),
             ("recipients", _) => Width::Unlimited,
             (_, Kind::Int) => Width::AtLeast(64),
+            (_, Kind::Uuid) => id_width(ddl),
             _ => characters(LONGEST_NAME),
         },
     };
@@ -213,7 +239,7 @@ fn width(column: Column) -> Width {
     match column {
         column::STATUS => characters("SUPPRESSED".len()),
         column::LAST_ERROR => characters(MAX_ERROR_LENGTH),
-        column::DEDUPE_KEY => characters(OutboxRow::MAX_DEDUPE_KEY_BYTES),
+        column::DEDUPE_KEY => bytes(OutboxRow::MAX_DEDUPE_KEY_BYTES),
         column::RECIPIENTS => Width::Unlimited,
         column::CLAIMED_BY | column::REASON_CODE | column::PROVIDER | column::PROVIDER_MESSAGE_ID => {
             characters(LONGEST_NAME)
@@ -222,6 +248,17 @@ fn width(column: Column) -> Width {
         Column { kind: Kind::Int, .. } => Width::AtLeast(32),
         _ => Width::Any,
     }
+}
+
+fn id_width(ddl: &Ddl) -> Width {
+    match ddl.table.id_type() {
+        IdType::Binary => Width::Any,
+        IdType::Text => Width::TextOfUuid,
+    }
+}
+
+fn bytes(n: usize) -> Width {
+    u32::try_from(n).map_or(Width::Unlimited, Width::Bytes)
 }
 
 fn characters(n: usize) -> Width {

@@ -48,7 +48,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
         let shared = Arc::clone(&self.shared);
         let one = settlements.windows(2).all(|pair| Text::of(&pair[0].ending) == Text::of(&pair[1].ending));
         let one_statement = one && !settlements.iter().any(needs_history);
-        let extent = if one_statement { Extent::Statement } else { Extent::Transaction };
+        let extent = if one_statement { self.shared.statements.mark_sent.extent() } else { Extent::Transaction };
         write(&self.shared.database, &self.shared.clock, extent, move |connection| {
             let (shared, settlements) = (Arc::clone(&shared), Arc::clone(&settlements));
             Box::pin(async move { write_all(connection, &shared, &settlements).await })
@@ -147,13 +147,14 @@ impl<E: OutboxEntity> Rows<E, Root> {
     }
 
     async fn renew_together(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Renewed> {
-        let dialect = self.shared.database.dialect();
-        let rows = claims.iter().map(|claim| batch::renewal(dialect, *claim, now, reclaim_at)).collect::<Vec<_>>();
+        let batches = self.shared.statements.batches;
+        let rows = claims.iter().map(|claim| batch::renewal(batches, *claim, now, reclaim_at)).collect::<Vec<_>>();
         let batch: Value = codec::json_text(&rows)?.into();
         let shared = Arc::clone(&self.shared);
-        let kept = write(&self.shared.database, &self.shared.clock, Extent::Statement, move |connection| {
+        let extent = self.shared.statements.renew.extent();
+        let kept = write(&self.shared.database, &self.shared.clock, extent, move |connection| {
             let (shared, batch) = (Arc::clone(&shared), batch.clone());
-            Box::pin(async move { connection.fetch(&shared.statements.renew, &[batch], &SETTLED[..2]).await })
+            Box::pin(async move { shared.statements.renew.fetch(connection, &[batch], &SETTLED[..2]).await })
         })
         .await?;
         let kept: HashSet<Claim> = kept.into_iter().map(claim_of).collect::<Result<_>>()?;

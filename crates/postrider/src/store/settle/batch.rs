@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::text::storable_error;
 use crate::model::{Kind, Ledger, OutboxId, OutboxStatus, Timestamp, Value};
 use crate::store::history::{self, HistoryLine};
-use crate::store::statements::{self, SETTLE_BATCH};
-use crate::store::{Claim, Connection, Dialect, Shared, codec};
+use crate::store::statements::{Batches, Change, SETTLE_BATCH};
+use crate::store::{Claim, Connection, Shared, codec};
 
 /// The statement that an ending goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Text {
         }
     }
 
-    fn statement(self, shared: &Shared) -> &str {
+    fn change(self, shared: &Shared) -> &Change {
         let statements = &shared.statements;
         match self {
             Self::Sent => &statements.mark_sent,
@@ -70,13 +70,13 @@ pub(super) async fn write_all(
         let rows: Vec<_> = settlements
             .iter()
             .filter(|settlement| Text::of(&settlement.ending) == text)
-            .map(|settlement| batch_row(connection.dialect(), settlement))
+            .map(|settlement| batch_row(shared.statements.batches, settlement))
             .collect::<Result<_>>()?;
         if rows.is_empty() {
             continue;
         }
         let values = [codec::json_text(&rows)?.into()];
-        let fetched = connection.fetch(text.statement(shared), &values, &SETTLED).await?;
+        let fetched = text.change(shared).fetch(connection, &values, &SETTLED).await?;
         for mut values in fetched {
             let standing = values.split_off(2);
             let [status, attempts]: [Value; 2] =
@@ -120,7 +120,7 @@ fn lines(settlement: &Settlement, status: OutboxStatus) -> Vec<HistoryLine> {
 }
 
 /// One settlement as the batch wants it; every text is made storable here.
-fn batch_row(dialect: Dialect, settlement: &Settlement) -> Result<serde_json::Value> {
+fn batch_row(batches: Batches, settlement: &Settlement) -> Result<serde_json::Value> {
     let text = |text: Option<&String>| text.map(|text| storable_error(text));
     let (mut next, mut error, mut code, mut provider, mut message) = (None, None, None, None, None);
     let (mut doubt, mut run, mut run_limit) = (false, None, None);
@@ -165,11 +165,11 @@ fn batch_row(dialect: Dialect, settlement: &Settlement) -> Result<serde_json::Va
         run.map(str::to_owned).into(),
         run_limit.into(),
     ];
-    Ok(statements::batch_row(dialect, SETTLE_BATCH, &values))
+    Ok(batches.row(SETTLE_BATCH, &values))
 }
 
 /// One renewal as the batch wants it.
-pub(super) fn renewal(dialect: Dialect, claim: Claim, now: Timestamp, reclaim_at: Timestamp) -> serde_json::Value {
+pub(super) fn renewal(batches: Batches, claim: Claim, now: Timestamp, reclaim_at: Timestamp) -> serde_json::Value {
     let values = [claim.id.as_uuid().into(), claim.seq.into(), now.into(), reclaim_at.into()];
-    statements::batch_row(dialect, SETTLE_BATCH, &values)
+    batches.row(SETTLE_BATCH, &values)
 }

@@ -2,7 +2,8 @@
 //!
 //! Source: contract C4.1, C4.2, C4.6.
 
-use super::fragment::text_list;
+use super::fragment::in_text_list;
+use super::update::{Rows, Update};
 use crate::store::Dialect;
 
 /// What a claim writes. `?1` now, `?2` reclaim time, `?3` node.
@@ -11,93 +12,69 @@ const TAKE: &str = "
     {status} = 'SENDING', {next_attempt_at} = ?2, {claim_seq} = o.{claim_seq} + 1,
     {claimed_by} = ?3, {updated_at} = ?1";
 
-/// A stale SENDING that was lost twice before is left to the lone claim.
-const NOT_SUSPECT: &str = "({status} <> 'SENDING' OR {lost_claims} < 2)";
+/// Due, and not left to the lone claim as a stale SENDING that was lost twice before.
+const CLAIMABLE_NOW: &str = "{claimable} AND {due} <= ?1 AND ({status} <> 'SENDING' OR {lost_claims} < 2)";
 
-/// Up to `?4` due rows, oldest first, none before the floor `?5` if there is one.
-pub(super) fn claim_due(dialect: Dialect, floor: bool) -> String {
-    let floor = if floor { "AND {next_attempt_at} >= ?5" } else { "" };
-    let pick = format!(
-        "SELECT {{id}} AS pr_due_id FROM {{table}}
-         WHERE {{claimable}} AND {{next_attempt_at}} <= ?1 {floor} AND {NOT_SUSPECT}
-         ORDER BY {{next_attempt_at}}, {{id}} LIMIT ?4"
-    );
-    take(dialect, &pick, "")
-}
+/// Up to `?4` due rows, oldest first.
+pub(super) const CLAIM_ALL_DUE: Update<'_> = Update {
+    rows: Rows::First { condition: CLAIMABLE_NOW, order: "ORDER BY {due}, {id} LIMIT ?4" },
+    set: TAKE,
+    returning: "{columns}",
+};
+
+/// As [`CLAIM_ALL_DUE`], but none before the floor `?5`.
+pub(super) const CLAIM_DUE: Update<'_> = Update {
+    rows: Rows::First {
+        condition: "{claimable} AND {due} <= ?1 AND {due} >= ?5 AND ({status} <> 'SENDING' OR {lost_claims} < 2)",
+        order: "ORDER BY {due}, {id} LIMIT ?4",
+    },
+    set: TAKE,
+    returning: "{columns}",
+};
 
 /// One stale SENDING that was lost twice: tried alone once more.
-pub(super) fn claim_suspect(dialect: Dialect) -> String {
-    let pick = "SELECT {id} AS pr_due_id FROM {table}
-        WHERE {status} = 'SENDING' AND {lost_claims} >= 2 AND {next_attempt_at} <= ?1 AND {lost_claims} = 2
-        ORDER BY {next_attempt_at}, {id} LIMIT 1";
-    take(dialect, pick, "")
-}
+pub(super) const CLAIM_SUSPECT: Update<'_> = Update {
+    rows: Rows::First { condition: SUSPECT, order: "ORDER BY {lost_due}, {id} LIMIT 1" },
+    set: TAKE,
+    returning: "{columns}",
+};
 
-/// Locks what was picked, where the database can, and takes it.
-fn take(dialect: Dialect, pick: &str, locked: &str) -> String {
-    match dialect {
-        // Without MATERIALIZED, PostgreSQL may merge the pick and lock more rows than its LIMIT.
-        Dialect::Postgres => format!(
-            "WITH due AS MATERIALIZED ({pick} FOR UPDATE{locked} SKIP LOCKED)
-             UPDATE {{table}} AS o SET {TAKE} FROM due WHERE o.{{id}} = due.pr_due_id RETURNING {{columns}}"
-        ),
-        Dialect::Sqlite => format!(
-            "UPDATE {{table}} AS o SET {TAKE} WHERE o.{{id}} IN (SELECT pr_due_id FROM ({pick})) RETURNING {{columns}}"
-        ),
-    }
-}
+const SUSPECT: &str = "{lost} AND {lost_due} <= ?1 AND {lost_claims} = 2";
 
 /// These rows, as far as they are due and nobody has them. `?1` now, `?2` reclaim time, `?3` node,
-/// `?4` the ids.
-///
-/// On PostgreSQL a row that somebody holds locked is passed over; the poller finds it later.
-pub(super) fn claim_ids(dialect: Dialect) -> String {
-    let claimable = format!("{{claimable}} AND {{next_attempt_at}} <= ?1 AND {NOT_SUSPECT}");
-    match dialect {
-        Dialect::Postgres => {
-            let pick = format!(
-                "SELECT {{id}} AS pr_due_id FROM {{table}} JOIN {{ids_batch(4)}} ON {{id}} = v.pr_row_id
-                 WHERE {claimable} ORDER BY {{id}}"
-            );
-            take(dialect, &pick, " OF {bare_table}")
-        }
-        Dialect::Sqlite => format!(
-            "UPDATE {{table}} AS o SET {TAKE} FROM {{ids_batch(4)}}
-             WHERE o.{{id}} = v.pr_row_id AND {claimable} RETURNING {{columns}}"
-        ),
-    }
-}
+/// `?4` the ids. A row that somebody holds locked is passed over; the poller finds it later.
+pub(super) const CLAIM_IDS: Update<'_> = Update {
+    rows: Rows::Batch { batch: "{ids_batch(4)}", condition: CLAIMABLE_NOW, skip_locked: true },
+    set: TAKE,
+    returning: "{columns}",
+};
 
 /// A stale SENDING that the lone claim lost too: given up. `?1` now, `?2` the error.
-pub(super) fn bury_lost() -> String {
-    "UPDATE {table} AS o SET
-         {sent_at} = CASE WHEN o.{accepted_at} IS NOT NULL THEN o.{accepted_at} ELSE o.{sent_at} END,
+pub(super) const BURY_LOST: Update<'_> = Update {
+    rows: Rows::All { condition: "{lost} AND {lost_due} <= ?1 AND o.{lost_claims} >= 3" },
+    set: "{sent_at} = CASE WHEN o.{accepted_at} IS NOT NULL THEN o.{accepted_at} ELSE o.{sent_at} END,
          {reason_code} = CASE WHEN o.{accepted_at} IS NOT NULL THEN 'partial' ELSE 'lost' END,
          {status} = CASE WHEN o.{accepted_at} IS NOT NULL THEN 'SENT' ELSE 'DEAD' END,
-         {last_error} = ?2, {updated_at} = ?1
-     WHERE o.{status} = 'SENDING' AND o.{lost_claims} >= 2 AND o.{next_attempt_at} <= ?1 AND o.{lost_claims} >= 3
-     RETURNING {id}, {claim_seq}, {status}, {claimed_by}, {lost_claims}"
-        .to_owned()
-}
+         {last_error} = ?2, {updated_at} = ?1",
+    returning: "{id}, {claim_seq}, {status}, {claimed_by}, {lost_claims}",
+};
 
 /// Due rows without claiming them: `?1` now, `?2` the statuses as a JSON list, `?3` most rows.
 /// Only where every status is claimable may the text carry the index's predicate.
 pub(super) fn find_due(dialect: Dialect, claimable_only: bool) -> String {
-    let indexed = if claimable_only { "{claimable} AND" } else { "" };
-    let statuses = text_list(dialect, 2);
+    let (indexed, due) = if claimable_only { ("{claimable} AND", "{due}") } else { ("", "{next_attempt_at}") };
+    let of_status = in_text_list(dialect, "{status}", 2);
     format!(
-        "SELECT {{columns}} FROM {{table}}
-         WHERE {indexed} {{next_attempt_at}} <= ?1 AND {{status}} IN {statuses}
-         ORDER BY {{next_attempt_at}}, {{id}} LIMIT ?3"
+        "SELECT {{columns}} FROM {{table}} WHERE {indexed} {due} <= ?1 AND {of_status}
+         ORDER BY {due}, {{id}} LIMIT ?3"
     )
 }
 
 /// The due time that comes next, none before the floor `?1`.
 pub(super) const NEXT_DUE: &str = "
-    SELECT {next_attempt_at} FROM {table}
-    WHERE {claimable} AND {next_attempt_at} >= ?1 ORDER BY {next_attempt_at} LIMIT 1";
+    SELECT {due} FROM {table} WHERE {claimable} AND {due} >= ?1 ORDER BY {due} LIMIT 1";
 
 /// Whether a row waits for the lone claim. `?1` now.
-pub(super) const HAS_SUSPECT: &str = "
-    SELECT {id} FROM {table}
-    WHERE {status} = 'SENDING' AND {lost_claims} >= 2 AND {next_attempt_at} <= ?1 AND {lost_claims} = 2 LIMIT 1";
+pub(super) fn has_suspect() -> String {
+    format!("SELECT {{id}} FROM {{table}} WHERE {SUSPECT} LIMIT 1")
+}

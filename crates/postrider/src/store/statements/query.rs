@@ -17,19 +17,19 @@ pub(super) const BY_KEY: &str = "
 /// A page, newest first. `?1` only rows before the one with this id, `?2` status, `?3` the tenant,
 /// `?4` channel, `?5` most rows; null does not filter.
 ///
-/// PostgreSQL goes by id, which the library and the column's default make in the order of time; an
+/// PostgreSQL, MariaDB and MySQL go by id, which the library and the column's default make in the order of time; an
 /// index on the time would cost every claim and settle an entry. SQLite goes by its own row numbers.
 pub(super) fn list(dialect: Dialect) -> String {
     let (before, newest) = match dialect {
-        Dialect::Postgres => ("{id} < ?1", "{id}"),
+        Dialect::Postgres | Dialect::Mysql => ("{id} < ?1", "{id}"),
         Dialect::Sqlite => {
             ("rowid < COALESCE((SELECT rowid FROM {table} WHERE {id} = ?1), 9223372036854775807)", "rowid")
         }
     };
     format!(
         "SELECT {{columns}} FROM {{table}}
-         WHERE {before} AND (CAST(?2 AS TEXT) IS NULL OR {{status}} = ?2) AND {{in_scope(?3)}}
-             AND (CAST(?4 AS TEXT) IS NULL OR {{channel}} = ?4)
+         WHERE {before} AND ({{unset(?2)}} OR {{status}} = ?2) AND {{in_scope(?3)}}
+             AND ({{unset(?4)}} OR {{channel}} = ?4)
          ORDER BY {newest} DESC LIMIT ?5"
     )
 }
@@ -42,5 +42,5 @@ pub(super) const ATTEMPTS_OF: &str = "
 
 /// Rows per status that are not final, and of them how many are due. `?1` now.
 pub(super) const COUNTS: &str = "
-    SELECT {status}, COUNT(*), SUM(CASE WHEN {next_attempt_at} <= ?1 THEN 1 ELSE 0 END)
+    SELECT {status}, COUNT(*), COUNT(CASE WHEN {next_attempt_at} <= ?1 THEN 1 END)
     FROM {table} WHERE {claimable} GROUP BY {status}";

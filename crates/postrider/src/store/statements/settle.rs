@@ -5,6 +5,10 @@
 //! Source: contract C3, C3.6, C4.4, C4.7.
 
 use super::BatchColumns;
+use super::statement::Change;
+use super::template::Template;
+use super::update::{Rows, Update};
+use crate::error::Result;
 use crate::model::Kind;
 
 /// One settled row in a batch.
@@ -25,17 +29,18 @@ pub(crate) const SETTLE_BATCH: BatchColumns = &[
 ];
 
 /// The fenced update around what an event writes.
-pub(super) fn settle(set: &str) -> String {
+pub(super) fn settle(template: &Template<'_>, set: &str) -> Result<Change> {
     let set = set
         .replace("{over}", "(v.pr_run = 'failure' AND COALESCE(o.{deferred_since}, v.pr_at) <= v.pr_run_limit)")
         .replace("{acc}", "COALESCE(o.{accepted_at}, v.pr_accepted)")
         .replace("{ledger}", "COALESCE(v.pr_ledger, o.{recipients})");
-    format!(
-        "UPDATE {{table}} AS o SET {set}, {{updated_at}} = v.pr_at
-         FROM {{settle_batch}}
-         WHERE o.{{id}} = v.pr_row_id AND o.{{claim_seq}} = v.pr_seq AND o.{{status}} = 'SENDING'
-         RETURNING {{id}}, {{claim_seq}}, {{status}}, {{attempts}}"
-    )
+    let rows = Rows::Batch {
+        batch: "{settle_batch}",
+        condition: "o.{claim_seq} = v.pr_seq AND o.{status} = 'SENDING'",
+        skip_locked: false,
+    };
+    let set = format!("{set}, {{updated_at}} = v.pr_at");
+    Update { rows, set: &set, returning: "{id}, {claim_seq}, {status}, {attempts}" }.in_words_of(template)
 }
 
 /// The peer accepted it. `last_error` and `in_doubt` of earlier tries stay: a copy may exist.

@@ -19,6 +19,7 @@ fn the_statements_of_the_ready_made_table() {
     let table = NotificationRow::table().unwrap();
     insta::assert_snapshot!("sqlite", shown(Dialect::Sqlite, &table, &[]));
     insta::assert_snapshot!("postgres", shown(Dialect::Postgres, &table, &[]));
+    insta::assert_snapshot!("mysql", shown(Dialect::Mysql, &table, &[]));
 }
 
 /// A schema, renamed columns and own columns; no tenant.
@@ -42,10 +43,15 @@ fn the_statements_of_an_ownership_table_with_other_names() {
 #[test]
 fn every_claimable_query_can_use_the_index() {
     let table = NotificationRow::table().unwrap();
-    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-        let statements = Statements::new(dialect, &table, &[]).unwrap();
-        for text in [&statements.claim_due, &statements.claim_ids, &statements.find_due, &statements.next_due] {
-            assert!(text.contains("\"status\" IN ('PENDING', 'FAILED', 'SENDING')"), "{text}");
+    for (dialect, predicate) in [
+        (Dialect::Sqlite, "\"status\" IN ('PENDING', 'FAILED', 'SENDING')"),
+        (Dialect::Postgres, "\"status\" IN ('PENDING', 'FAILED', 'SENDING')"),
+        (Dialect::Mysql, "`due_at` IS NOT NULL AND `due_at`"),
+    ] {
+        let all = Statements::new(dialect, &table, &[]).unwrap().all();
+        for name in ["claim_due", "claim_all_due", "claim_ids", "find_due", "next_due", "postpone"] {
+            let (_, text) = all.iter().find(|(known, _)| *known == name).unwrap();
+            assert!(text.contains(predicate) || name == "postpone" && text.contains("`due_at` IS NOT NULL"), "{text}");
         }
     }
 }

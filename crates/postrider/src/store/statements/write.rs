@@ -1,7 +1,7 @@
 //! Writing rows and their history.
 
 use super::BatchColumns;
-use super::fragment::text_list;
+use super::fragment::in_text_list;
 use crate::model::Kind;
 use crate::store::Dialect;
 
@@ -31,23 +31,38 @@ pub(super) const INSERT_HEAD: &str = "INSERT INTO {table} ({columns}) VALUES";
 
 /// A row whose key exists is left out; the conflict's target is always named, since without it
 /// another unique index of the application's would look like a duplicate.
-pub(super) fn insert_tail(by_tenant: bool) -> &'static str {
-    if by_tenant {
-        "ON CONFLICT ({tenant}, {dedupe_key}) DO NOTHING RETURNING {id}"
-    } else {
-        "ON CONFLICT ({dedupe_key}) DO NOTHING RETURNING {id}"
+///
+/// MariaDB and MySQL have no such clause: there a key that exists refuses the whole statement.
+/// (IGNORE would hide other errors; ON DUPLICATE KEY cannot tell, and locks the row.)
+pub(super) fn insert_tail(dialect: Dialect, by_tenant: bool) -> &'static str {
+    match (dialect, by_tenant) {
+        (Dialect::Mysql, _) => "",
+        (_, true) => " ON CONFLICT ({tenant}, {dedupe_key}) DO NOTHING RETURNING {id}",
+        (_, false) => " ON CONFLICT ({dedupe_key}) DO NOTHING RETURNING {id}",
     }
 }
 
 /// The rows that hold these keys. `?1` the keys as a JSON list; `?2` the tenant.
+///
+/// On MariaDB and MySQL it is a locking read: it sees the row that the insert ran into at
+/// REPEATABLE READ too. It reads the unique index alone, so it does not block that row's settle.
 pub(super) fn existing_keys(dialect: Dialect, by_tenant: bool) -> String {
-    let keys = text_list(dialect, 1);
-    let tenant = if by_tenant { "{tenant} = ?2 AND" } else { "CAST(?2 AS TEXT) IS NOT NULL AND" };
-    format!("SELECT {{id}}, {{dedupe_key}} FROM {{table}} WHERE {tenant} {{dedupe_key}} IN {keys}")
+    if dialect == Dialect::Mysql {
+        let tenant = if by_tenant { "o.{tenant} = ?2 AND" } else { "" };
+        return format!(
+            "SELECT o.{{id}}, o.{{dedupe_key}}
+             FROM JSON_TABLE(?1, '$[*]' COLUMNS (pr_key VARCHAR(255) CHARACTER SET utf8mb4 PATH '$')) AS v
+             STRAIGHT_JOIN {{table}} AS o ON {tenant} o.{{dedupe_key}} = CAST(v.pr_key AS BINARY)
+             LOCK IN SHARE MODE"
+        );
+    }
+    let keys = in_text_list(dialect, "{dedupe_key}", 1);
+    let tenant = if by_tenant { "{tenant} = ?2" } else { "CAST(?2 AS TEXT) IS NOT NULL" };
+    format!("SELECT {{id}}, {{dedupe_key}} FROM {{table}} WHERE {tenant} AND {keys}")
 }
 
 pub(super) fn insert_attempts() -> String {
     let names: Vec<_> = ATTEMPT_BATCH.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    let values: Vec<_> = ATTEMPT_BATCH.iter().map(|(name, _)| format!("v.pr_{name}")).collect();
+    let values: Vec<_> = ATTEMPT_BATCH.iter().map(|(name, _)| format!("{{v.{name}}}")).collect();
     format!("INSERT INTO {{attempt}} ({}) SELECT {} FROM {{attempt_batch}}", names.join(", "), values.join(", "))
 }
