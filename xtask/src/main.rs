@@ -10,6 +10,7 @@ mod install;
 mod mail;
 mod postgres;
 mod run;
+mod server;
 mod system;
 mod test;
 

@@ -3,7 +3,7 @@
 //!
 //! A child gets a process group of its own and no standard input. Ctrl-C, SIGTERM and SIGHUP
 //! therefore come to us alone; we pass them on to the whole group and return [`Interrupted`], so
-//! that guards (the private PostgreSQL) are dropped on the way out like after any other error.
+//! that guards (the private servers) are dropped on the way out like after any other error.
 
 use std::error::Error;
 use std::fmt;

@@ -34,6 +34,12 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
+/// What the command prints, if it ends well.
+pub(crate) fn output(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Whether we are root.
 pub(crate) fn is_root() -> bool {
     id("-u", None).is_some_and(|id| id == 0)
@@ -45,11 +51,7 @@ pub(crate) fn user(name: &str) -> Option<(u32, u32)> {
 }
 
 fn id(what: &str, user: Option<&str>) -> Option<u32> {
-    let output = Command::new("id").arg(what).args(user).stderr(Stdio::null()).output().ok()?;
-    if !output.status.success() {
-        return None;
-    }
-    String::from_utf8_lossy(&output.stdout).trim().parse().ok()
+    output(Command::new("id").arg(what).args(user))?.trim().parse().ok()
 }
 
 /// A TCP port on 127.0.0.1 that was free a moment ago.

@@ -14,8 +14,8 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::install::{self, Missing, Need};
-use crate::postgres::Server;
 use crate::run::Runner;
+use crate::server::Server;
 use crate::{mail, postgres, system};
 
 const POSTGRES: &str = "POSTRIDER_TEST_POSTGRES";
@@ -49,7 +49,7 @@ enum Only {
 #[derive(Debug, Default)]
 struct Servers {
     variables: Vec<(&'static str, OsString)>,
-    postgres: Option<Server>,
+    running: Vec<Server>,
 }
 
 /// Prepares, runs the tests, cleans up; returns the tests' own exit code.
@@ -72,7 +72,7 @@ pub(crate) async fn test(runner: &mut Runner, options: &Options) -> Result<ExitC
         cargo.env(name, value);
     }
     let status = runner.run(&mut cargo).await?;
-    drop(servers.postgres);
+    drop(servers.running);
     Ok(exit_code(status))
 }
 
@@ -144,9 +144,9 @@ impl Plan {
             match (system::env(POSTGRES), postgres::find()) {
                 (Some(given), _) => servers.tell(POSTGRES, given),
                 (None, Some(bin)) => {
-                    let server = Server::start(&bin)?;
-                    servers.tell(POSTGRES, server.url());
-                    servers.postgres = Some(server);
+                    let server = postgres::start(&bin)?;
+                    servers.tell(POSTGRES, postgres::url(&server));
+                    servers.running.push(server);
                 }
                 (None, None) => {}
             }
