@@ -1,21 +1,19 @@
 //! A fresh database for one test, gone at its end.
 //!
-//! SQLite is a file in a temporary folder; PostgreSQL a new database on the server that
-//! `cargo xtask test` names. Nothing is created inside it: schema and rows are the test's.
+//! SQLite is a file in a temporary folder; PostgreSQL and MariaDB are a new database on the server
+//! that `cargo xtask test` names. Nothing is created inside it: schema and rows are the test's.
 
 #![expect(clippy::expect_used, reason = "test support: what cannot go on fails the test, and says why")]
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod admin;
 
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use std::path::{Path, PathBuf};
+
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::server::{POSTGRES, required};
-
-/// How long creating or dropping a database may take.
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::server::{MARIADB, POSTGRES, required};
+use admin::Engine;
 
 /// A database of its own for one test.
 ///
@@ -30,7 +28,7 @@ pub struct TestDatabase {
 #[derive(Debug)]
 enum Kind {
     Sqlite { path: PathBuf, _dir: TempDir },
-    Postgres { admin: String, name: String },
+    Server { engine: Engine, admin: String, name: String },
     Closed,
 }
 
@@ -57,17 +55,31 @@ impl TestDatabase {
     /// # Panics
     /// When there must be a server and is none, or when the database cannot be created.
     pub async fn postgres() -> Option<Self> {
-        let admin = required(POSTGRES)?;
-        let name = format!("postrider_test_{}", Uuid::new_v4().simple());
-        // template0: nobody can be connected to it, which would make this fail.
-        let sql = format!("CREATE DATABASE \"{name}\" TEMPLATE template0");
-        if let Err(error) = as_admin(&admin, sql).await {
-            panic!("cannot create a database at {POSTGRES}: {error}");
-        }
-        Some(Self { url: with_database(&admin, &name), kind: Kind::Postgres { admin, name } })
+        Self::on_server(Engine::Postgres, POSTGRES).await
     }
 
-    /// The address: `sqlite://<path>` or `postgres://…/<name>`.
+    /// A new database `postrider_test_<uuid>` on the server of `POSTRIDER_TEST_MARIADB`, with that
+    /// server's character set and collation, whichever they are.
+    ///
+    /// `None` when there is no server, after a line that names the skipped test (see
+    /// [`required`]).
+    ///
+    /// # Panics
+    /// When there must be a server and is none, or when the database cannot be created.
+    pub async fn mariadb() -> Option<Self> {
+        Self::on_server(Engine::MariaDb, MARIADB).await
+    }
+
+    async fn on_server(engine: Engine, variable: &str) -> Option<Self> {
+        let admin = required(variable)?;
+        let name = format!("postrider_test_{}", Uuid::new_v4().simple());
+        if let Err(error) = engine.create(&admin, &name).await {
+            panic!("cannot create a database at {variable}: {error}");
+        }
+        Some(Self { url: with_database(&admin, &name), kind: Kind::Server { engine, admin, name } })
+    }
+
+    /// The address: `sqlite://<path>`, `postgres://…/<name>` or `mysql://…/<name>`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -78,15 +90,15 @@ impl TestDatabase {
     pub fn path(&self) -> Option<&Path> {
         match &self.kind {
             Kind::Sqlite { path, .. } => Some(path),
-            Kind::Postgres { .. } | Kind::Closed => None,
+            Kind::Server { .. } | Kind::Closed => None,
         }
     }
 
-    /// The name of a PostgreSQL database.
+    /// The name of a database on a server.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Postgres { name, .. } => Some(name),
+            Kind::Server { name, .. } => Some(name),
             Kind::Sqlite { .. } | Kind::Closed => None,
         }
     }
@@ -96,8 +108,8 @@ impl TestDatabase {
     /// # Panics
     /// When the server refuses.
     pub async fn close(mut self) {
-        if let Kind::Postgres { admin, name } = std::mem::replace(&mut self.kind, Kind::Closed)
-            && let Err(error) = as_admin(&admin, drop_statement(&name)).await
+        if let Kind::Server { engine, admin, name } = std::mem::replace(&mut self.kind, Kind::Closed)
+            && let Err(error) = engine.drop(&admin, &name).await
         {
             panic!("cannot drop the database {name}: {error}");
         }
@@ -105,39 +117,21 @@ impl TestDatabase {
 }
 
 impl Drop for TestDatabase {
-    /// Drops a PostgreSQL database on a thread of its own, since the test's runtime may be ending.
+    /// Drops a server's database on a thread of its own, since the test's runtime may be ending.
     fn drop(&mut self) {
-        let Kind::Postgres { admin, name } = std::mem::replace(&mut self.kind, Kind::Closed) else {
+        let Kind::Server { engine, admin, name } = std::mem::replace(&mut self.kind, Kind::Closed) else {
             return;
         };
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let result = runtime
                 .map_err(|error| error.to_string())
-                .and_then(|runtime| runtime.block_on(as_admin(&admin, drop_statement(&name))));
+                .and_then(|runtime| runtime.block_on(engine.drop(&admin, &name)));
             if let Err(error) = result {
                 eprintln!("the database {name} stays behind: {error}");
             }
         });
         let _ = dropped.join();
-    }
-}
-
-fn drop_statement(name: &str) -> String {
-    format!("DROP DATABASE IF EXISTS \"{name}\" WITH (FORCE)")
-}
-
-/// Runs one statement on a connection of its own.
-#[expect(clippy::disallowed_methods, reason = "a test may not hang on a server that does not answer")]
-async fn as_admin(admin: &str, sql: String) -> Result<(), String> {
-    let statement = async {
-        let mut connection = PgConnection::connect(admin).await?;
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
-        connection.close().await
-    };
-    match tokio::time::timeout(LIMIT, statement).await {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", LIMIT.as_secs())),
     }
 }
 
@@ -152,6 +146,8 @@ fn with_database(url: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::{Connection as _, MySqlConnection, PgConnection};
+
     use super::*;
 
     #[test]
@@ -162,6 +158,7 @@ mod tests {
         );
         assert_eq!(with_database("postgres://h", "x"), "postgres://h/x");
         assert_eq!(with_database("postgres:///admin?host=/run", "x"), "postgres:///x?host=/run");
+        assert_eq!(with_database("mysql://root@127.0.0.1:3306/mysql", "x"), "mysql://root@127.0.0.1:3306/x");
     }
 
     #[tokio::test]
@@ -175,7 +172,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    async fn databases(name: &str) -> i64 {
+    async fn postgres_databases(name: &str) -> i64 {
         let mut connection = PgConnection::connect(&required(POSTGRES).unwrap()).await.unwrap();
         let count = sqlx::query_scalar("SELECT count(*) FROM pg_database WHERE datname = $1");
         count.bind(name).fetch_one(&mut connection).await.unwrap()
@@ -190,9 +187,9 @@ mod tests {
         let mut connection = PgConnection::connect(database.url()).await.unwrap();
         let current: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut connection).await.unwrap();
         assert_eq!(current, name);
-        assert_eq!(databases(&name).await, 1);
+        assert_eq!(postgres_databases(&name).await, 1);
         database.close().await;
-        assert_eq!(databases(&name).await, 0);
+        assert_eq!(postgres_databases(&name).await, 0);
     }
 
     #[tokio::test]
@@ -202,6 +199,40 @@ mod tests {
         };
         let name = database.name().unwrap().to_owned();
         drop(database);
-        assert_eq!(databases(&name).await, 0);
+        assert_eq!(postgres_databases(&name).await, 0);
+    }
+
+    async fn mariadb_databases(name: &str) -> i64 {
+        let mut connection = MySqlConnection::connect(&required(MARIADB).unwrap()).await.unwrap();
+        let count = sqlx::query_scalar("SELECT count(*) FROM information_schema.schemata WHERE schema_name = ?");
+        count.bind(name).fetch_one(&mut connection).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_mariadb_database_is_gone_after_close_although_somebody_is_in_a_transaction() {
+        let Some(database) = TestDatabase::mariadb().await else {
+            return;
+        };
+        let name = database.name().unwrap().to_owned();
+        let mut connection = MySqlConnection::connect(database.url()).await.unwrap();
+        let current: String = sqlx::query_scalar("SELECT database()").fetch_one(&mut connection).await.unwrap();
+        assert_eq!(current, name);
+        assert_eq!(mariadb_databases(&name).await, 1);
+        sqlx::raw_sql("CREATE TABLE t (a int)").execute(&mut connection).await.unwrap();
+        let mut transaction = connection.begin().await.unwrap();
+        sqlx::raw_sql("INSERT INTO t VALUES (1)").execute(&mut *transaction).await.unwrap();
+        database.close().await;
+        assert_eq!(mariadb_databases(&name).await, 0);
+        assert!(transaction.commit().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_mariadb_database_is_gone() {
+        let Some(database) = TestDatabase::mariadb().await else {
+            return;
+        };
+        let name = database.name().unwrap().to_owned();
+        drop(database);
+        assert_eq!(mariadb_databases(&name).await, 0);
     }
 }

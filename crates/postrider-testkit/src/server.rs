@@ -15,6 +15,8 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// The administrator's address of a PostgreSQL where databases may be created.
 pub const POSTGRES: &str = "POSTRIDER_TEST_POSTGRES";
+/// The administrator's address of a MariaDB where databases may be created.
+pub const MARIADB: &str = "POSTRIDER_TEST_MARIADB";
 /// A Python interpreter that has aiosmtpd.
 pub const AIOSMTPD: &str = "POSTRIDER_TEST_AIOSMTPD";
 /// The `postfix` command.
@@ -25,7 +27,7 @@ pub const POSTFIX: &str = "POSTRIDER_TEST_POSTFIX";
 /// # Panics
 /// When it is missing and nothing may be skipped (`POSTRIDER_TEST_REQUIRE=all`), unless the part
 /// it belongs to was left out on purpose (`POSTRIDER_TEST_ONLY=sqlite` leaves out all servers,
-/// `postgres` all but PostgreSQL).
+/// `postgres` all but PostgreSQL, `mariadb` all but MariaDB).
 #[must_use]
 pub fn required(variable: &str) -> Option<String> {
     match decide(variable, env) {
@@ -118,7 +120,7 @@ fn decide(variable: &str, env: impl Fn(&str) -> Option<String>) -> Decision {
         return Decision::Use(value);
     }
     if let Some(only) = env(ONLY)
-        && (only == "sqlite" || variable != POSTGRES)
+        && !matches!((only.as_str(), variable), ("postgres", POSTGRES) | ("mariadb", MARIADB))
     {
         return Decision::Skip(format!("left out by {ONLY}={only}"));
     }
@@ -157,7 +159,9 @@ mod tests {
     fn a_missing_server_fails_where_nothing_may_be_skipped() {
         let Decision::Fail(reason) = decided(POSTGRES, &[(REQUIRE, "all")]) else { panic!("not a failure") };
         assert!(reason.contains(POSTGRES) && reason.contains("cargo xtask test"), "{reason}");
-        assert!(matches!(decided(POSTGRES, &[(REQUIRE, "all"), (ONLY, "postgres")]), Decision::Fail(_)));
+        for (variable, only) in [(POSTGRES, "postgres"), (MARIADB, "mariadb")] {
+            assert!(matches!(decided(variable, &[(REQUIRE, "all"), (ONLY, only)]), Decision::Fail(_)));
+        }
     }
 
     #[test]
@@ -168,10 +172,14 @@ mod tests {
 
     #[test]
     fn what_was_left_out_on_purpose_is_a_skip() {
-        for only in ["sqlite", "postgres"] {
+        for only in ["sqlite", "postgres", "mariadb"] {
             assert!(matches!(decided(POSTFIX, &[(ONLY, only), (REQUIRE, "all")]), Decision::Skip(_)));
         }
-        assert!(matches!(decided(POSTGRES, &[(ONLY, "sqlite")]), Decision::Skip(_)));
+        for (variable, only) in
+            [(POSTGRES, "sqlite"), (MARIADB, "sqlite"), (POSTGRES, "mariadb"), (MARIADB, "postgres")]
+        {
+            assert!(matches!(decided(variable, &[(ONLY, only), (REQUIRE, "all")]), Decision::Skip(_)));
+        }
     }
 
     #[test]
