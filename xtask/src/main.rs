@@ -1,13 +1,14 @@
 //! The project's own commands, run as `cargo xtask …`: what people and CI run.
 //!
-//! `cargo xtask test` finds or starts what the tests need (a private PostgreSQL, two real mail
-//! servers), runs them, and takes everything away again. Exit codes: 0 passed, 1 the command
+//! `cargo xtask test` finds or starts what the tests need (a private PostgreSQL and MariaDB, two
+//! real mail servers), runs them, and takes everything away again. Exit codes: 0 passed, 1 the command
 //! itself failed, 2 something must be installed first, 130 interrupted; otherwise cargo's own.
 
 #[cfg(test)]
 mod architecture;
 mod install;
 mod mail;
+mod mariadb;
 mod postgres;
 mod run;
 mod server;

@@ -1,10 +1,10 @@
 //! `cargo xtask test`: what the tests need, then the tests.
 //!
 //! What the tests are told stands in environment variables, read by the testkit alone:
-//! `POSTRIDER_TEST_POSTGRES` (an administrator's address), `POSTRIDER_TEST_AIOSMTPD` (a Python
-//! that has it), `POSTRIDER_TEST_POSTFIX` (the `postfix` command), `POSTRIDER_TEST_ONLY` (what
-//! was asked for), `POSTRIDER_TEST_REQUIRE` (`all`: nothing may be skipped). What is left out is
-//! always said; in CI nothing is.
+//! `POSTRIDER_TEST_POSTGRES` and `POSTRIDER_TEST_MARIADB` (an administrator's address),
+//! `POSTRIDER_TEST_AIOSMTPD` (a Python that has it), `POSTRIDER_TEST_POSTFIX` (the `postfix`
+//! command), `POSTRIDER_TEST_ONLY` (what was asked for), `POSTRIDER_TEST_REQUIRE` (`all`: nothing
+//! may be skipped). What is left out is always said; in CI nothing is.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,9 +16,10 @@ use clap::{Args, ValueEnum};
 use crate::install::{self, Missing, Need};
 use crate::run::Runner;
 use crate::server::Server;
-use crate::{mail, postgres, system};
+use crate::{mail, mariadb, postgres, system};
 
 const POSTGRES: &str = "POSTRIDER_TEST_POSTGRES";
+const MARIADB: &str = "POSTRIDER_TEST_MARIADB";
 const AIOSMTPD: &str = "POSTRIDER_TEST_AIOSMTPD";
 const POSTFIX: &str = "POSTRIDER_TEST_POSTFIX";
 
@@ -43,6 +44,8 @@ enum Only {
     Sqlite,
     /// PostgreSQL (and SQLite), no mail servers.
     Postgres,
+    /// MariaDB (and SQLite), no mail servers.
+    Mariadb,
 }
 
 /// The servers that the tests use, held while they run.
@@ -64,7 +67,7 @@ pub(crate) async fn test(runner: &mut Runner, options: &Options) -> Result<ExitC
 
     let servers = plan.start(runner).await?;
     let mut cargo = cargo_test(&options.cargo);
-    for name in [POSTGRES, AIOSMTPD, POSTFIX, "POSTRIDER_TEST_ONLY", "POSTRIDER_TEST_REQUIRE"] {
+    for name in [POSTGRES, MARIADB, AIOSMTPD, POSTFIX, "POSTRIDER_TEST_ONLY", "POSTRIDER_TEST_REQUIRE"] {
         cargo.env_remove(name);
     }
     for (name, value) in &servers.variables {
@@ -81,6 +84,7 @@ pub(crate) async fn test(runner: &mut Runner, options: &Options) -> Result<ExitC
 struct Plan {
     only: Option<Only>,
     postgres: bool,
+    mariadb: bool,
     aiosmtpd: bool,
     postfix: bool,
 }
@@ -90,12 +94,16 @@ impl Plan {
     fn new(options: &Options) -> Result<Self> {
         let mut plan = Self {
             only: options.only,
-            postgres: options.only != Some(Only::Sqlite),
+            postgres: matches!(options.only, None | Some(Only::Postgres)),
+            mariadb: matches!(options.only, None | Some(Only::Mariadb)),
             aiosmtpd: options.only.is_none(),
             postfix: options.only.is_none(),
         };
         if !plan.postgres {
             println!("left out (--only): the tests on PostgreSQL");
+        }
+        if !plan.mariadb {
+            println!("left out (--only): the tests on MariaDB");
         }
         if !plan.aiosmtpd {
             println!("left out (--only): the tests against the mail servers aiosmtpd and Postfix");
@@ -115,6 +123,9 @@ impl Plan {
         let mut needs = Vec::new();
         if self.postgres && system::env(POSTGRES).is_none() && postgres::find().is_none() {
             needs.push(Need { what: "PostgreSQL's server programs", package: "postgresql" });
+        }
+        if self.mariadb && system::env(MARIADB).is_none() && mariadb::find().is_none() {
+            needs.push(Need { what: "MariaDB's server programs", package: "mariadb-server" });
         }
         if self.postfix && system::env(POSTFIX).is_none() && mail::postfix().is_none() {
             needs.push(Need { what: "the mail server Postfix", package: "postfix" });
@@ -151,9 +162,21 @@ impl Plan {
                 (None, None) => {}
             }
         }
+        if self.mariadb {
+            match (system::env(MARIADB), mariadb::find()) {
+                (Some(given), _) => servers.tell(MARIADB, given),
+                (None, Some(programs)) => {
+                    let server = mariadb::start(&programs)?;
+                    servers.tell(MARIADB, mariadb::url(&server));
+                    servers.running.push(server);
+                }
+                (None, None) => {}
+            }
+        }
         match self.only {
             Some(Only::Sqlite) => servers.tell("POSTRIDER_TEST_ONLY", "sqlite"),
             Some(Only::Postgres) => servers.tell("POSTRIDER_TEST_ONLY", "postgres"),
+            Some(Only::Mariadb) => servers.tell("POSTRIDER_TEST_ONLY", "mariadb"),
             None => {}
         }
         if system::in_ci() {
@@ -196,7 +219,7 @@ fn shown(name: &str, value: &str) -> String {
         let (user, _password) = user.split_once(':')?;
         Some(format!("{scheme}://{user}:***@{host}"))
     };
-    if name == POSTGRES { hidden().unwrap_or_else(|| value.to_owned()) } else { value.to_owned() }
+    if [POSTGRES, MARIADB].contains(&name) { hidden().unwrap_or_else(|| value.to_owned()) } else { value.to_owned() }
 }
 
 /// The child's exit code as ours; a child that a signal ended counts as failed.
@@ -234,5 +257,17 @@ mod tests {
     fn a_password_is_never_printed() {
         assert_eq!(shown(POSTGRES, "postgres://me:secret@db:5432/x"), "postgres://me:***@db:5432/x");
         assert_eq!(shown(POSTGRES, "postgres://postgres@127.0.0.1:1/x"), "postgres://postgres@127.0.0.1:1/x");
+        assert_eq!(shown(MARIADB, "mysql://root:secret@db/mysql"), "mysql://root:***@db/mysql");
+    }
+
+    #[test]
+    fn only_one_database_leaves_out_the_others_and_the_mail_servers() {
+        let parts = |only| {
+            let plan = Plan::new(&Options { only, install: false, cargo: Vec::new() }).unwrap();
+            (plan.postgres, plan.mariadb, plan.aiosmtpd, plan.postfix)
+        };
+        assert_eq!(parts(Some(Only::Sqlite)), (false, false, false, false));
+        assert_eq!(parts(Some(Only::Postgres)), (true, false, false, false));
+        assert_eq!(parts(Some(Only::Mariadb)), (false, true, false, false));
     }
 }
