@@ -183,18 +183,18 @@ on_each! {
         let hello = || Notification::text("H", "t").over("email").to(Recipient::new("a").at("email", "a@example.com"));
         let nested = |levels: usize| (1..levels).fold(json!(1), |inner, _| json!([inner]));
         let mut open = world.database.begin().await.unwrap();
-        for bad in [hello().metadata(nested(128)), hello().payload(json!({ "deep": nested(128) })), hello().over("email")] {
+        for bad in [hello().metadata(nested(33)), hello().payload(json!({ "deep": nested(33) })), hello().over("email")] {
             let root = |row| NotificationRow { row, tenant_id: TenantId::ROOT };
             let refused = outbox.service().root().enqueue(open.connection(), &bad, root).await.unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
         }
         // The transaction is usable still, and what is accepted can be read.
         let root = |row| NotificationRow { row, tenant_id: TenantId::ROOT };
-        let good = hello().metadata(nested(100));
+        let good = hello().metadata(nested(32));
         let written = outbox.service().root().enqueue(open.connection(), &good, root).await.unwrap();
         open.commit().await.unwrap();
         let id = written.created().next().unwrap();
-        assert_eq!(world.find(id).await.row.metadata, Some(nested(100)));
+        assert_eq!(world.find(id).await.row.metadata, Some(nested(32)));
         assert_eq!(world.rows().list(&Default::default(), 10).await.unwrap().rows.len(), 1);
     }
 

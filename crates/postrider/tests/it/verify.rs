@@ -177,12 +177,14 @@ on_each! {
         world.sql("ALTER TABLE postrider_outbox DROP COLUMN traceparent").await;
         world.sql("ALTER TABLE postrider_outbox DROP COLUMN deferrals").await;
         world.sql("ALTER TABLE postrider_outbox_attempt DROP COLUMN blame").await;
-        world.sql("ALTER TABLE postrider_outbox ADD COLUMN invoice_no VARCHAR(9) NOT NULL DEFAULT 'none'").await;
         let (text, number) = match world.database.dialect() {
             Dialect::Postgres => ("text", "bigint"),
             Dialect::Mysql => ("LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "BIGINT"),
             _ => ("TEXT", "INTEGER"),
         };
+        let extra = if world.database.dialect() == Dialect::Mysql { "VARCHAR(9)" } else { "TEXT" };
+        let extra = format!("ALTER TABLE postrider_outbox ADD COLUMN invoice_no {extra} NOT NULL DEFAULT 'none'");
+        world.sql(&extra).await;
         let lines = [
             format!("there is no column postrider_outbox.deferrals; it must be {number}"),
             format!("there is no column postrider_outbox.traceparent; it must be {text}"),
@@ -221,7 +223,7 @@ on_each! {
             mend(&world).await;
         }
         if world.database.dialect() == Dialect::Mysql {
-            world.sql("ALTER TABLE postrider_outbox DROP COLUMN lost_at").await;
+            world.sql("ALTER TABLE postrider_outbox DROP INDEX postrider_outbox_lost, DROP COLUMN lost_at").await;
             let lines = told(&world).await;
             assert_eq!(lines.len(), 2, "{lines:?}");
             assert!(lines[0].starts_with("there is no column postrider_outbox.lost_at; it must be `lost_at` DATETIME(6) GENERATED"));
