@@ -99,8 +99,7 @@ on_each! {
     /// Contract C3.6: where the database refuses a peer's words, who accepted the message stays known.
     async fn an_ending_without_the_peers_words_keeps_who_accepted(world: World) {
         world.sql(match world.database.dialect() {
-            Dialect::Postgres => "ALTER TABLE postrider_outbox_attempt ADD CHECK (error <> '450')",
-            Dialect::Mysql => "ALTER TABLE postrider_outbox_attempt ADD CHECK (error <> '450')",
+            Dialect::Postgres | Dialect::Mysql => "ALTER TABLE postrider_outbox_attempt ADD CHECK (error <> '450')",
             _ => "CREATE TRIGGER refuse BEFORE INSERT ON postrider_outbox_attempt WHEN NEW.error = '450' \
                   BEGIN SELECT RAISE(ABORT, 'refused'); END",
         })

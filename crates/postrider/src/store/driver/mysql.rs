@@ -202,7 +202,8 @@ pub(super) fn kind_of(number: u16) -> ErrorKind {
         1213 | 1614 | 1020 => ErrorKind::TransactionGone,
         // Waited too long for a lock; no wait.
         1205 | 3572 => ErrorKind::Locked,
-        // Connections, users' limits, shutdown, a killed or interrupted connection.
+        // Connections, users' limits, shutdown, a killed or interrupted connection; disk, memory, locks;
+        // a server that is read only, as a replica is.
         1040
         | 1043
         | 1047
@@ -218,9 +219,19 @@ pub(super) fn kind_of(number: u16) -> ErrorKind {
         | 1927
         | 1969
         | 3024
-        | 4031 => ErrorKind::Transient,
-        // Disk, memory, locks; a server that is read only, as a replica is.
-        1015 | 1021 | 1028 | 1030 | 1037 | 1038 | 1041 | 1114 | 1206 | 1290 | 1792 | 1836 => ErrorKind::Transient,
+        | 4031
+        | 1015
+        | 1021
+        | 1028
+        | 1030
+        | 1037
+        | 1038
+        | 1041
+        | 1114
+        | 1206
+        | 1290
+        | 1792
+        | 1836 => ErrorKind::Transient,
         // Null, foreign keys, range, size, character set, checks, JSON.
         1048 | 1118 | 1153 | 1216 | 1217 | 1264 | 1265 | 1292 | 1364 | 1366 | 1406 | 1411 | 1451 | 1452 | 1690
         | 3140 | 3141 | 3819 | 3903 | 4025 => ErrorKind::Refused,

@@ -78,28 +78,26 @@ fn fits_mysql(kind: Kind, width: Width, declared: &str) -> bool {
     let all_of_unicode = collation.starts_with("utf8mb4");
     match kind {
         Kind::Bool => matches!(name.as_str(), "tinyint" | "smallint" | "int" | "bigint"),
-        Kind::Int => match (name.as_str(), width) {
-            ("bigint", _) => true,
-            ("int" | "mediumint" | "smallint" | "tinyint" | "int unsigned", Width::Own) => true,
-            ("int", width) => width != Width::AtLeast(64),
+        Kind::Int => match name.as_str() {
+            "bigint" => true,
+            "int" => width != Width::AtLeast(64),
+            "mediumint" | "smallint" | "tinyint" | "int unsigned" => width == Width::Own,
             _ => false,
         },
         // A TIMESTAMP follows the session's zone and ends in 2038; less than six digits round.
         Kind::Time => name == "datetime" && limit == Some(6),
         Kind::Uuid => matches!((name.as_str(), limit), ("binary", Some(16))),
-        Kind::Text => match (name.as_str(), width) {
-            ("varbinary", Width::Bytes(_)) => limit.is_some_and(|limit| width.allows(limit)),
+        Kind::Text => match width {
             // No collation of utf8mb4 is sure to tell blanks at the end apart.
-            (_, Width::Bytes(_)) => false,
-            ("char" | "varchar", Width::TextOfUuid) => limit.is_some_and(|limit| limit >= 36),
-            ("char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "json", Width::Own) => true,
-            ("longtext", _) => all_of_unicode,
-            ("text" | "mediumtext", Width::Any | Width::AtLeast(_)) => all_of_unicode,
-            ("varchar", Width::AtLeast(_)) => {
-                limit.is_some_and(|limit| width.allows(limit)) && (all_of_unicode || collation.starts_with("ascii"))
-            }
-            ("varchar" | "tinytext", Width::Any) => true,
-            _ => false,
+            Width::Bytes(_) => name == "varbinary" && limit.is_some_and(|limit| width.allows(limit)),
+            Width::TextOfUuid => matches!(name.as_str(), "char" | "varchar") && limit.is_some_and(|limit| limit >= 36),
+            Width::Own => name.ends_with("text") || matches!(name.as_str(), "char" | "varchar" | "json"),
+            Width::Unlimited => name == "longtext" && all_of_unicode,
+            Width::Any | Width::AtLeast(_) => match name.as_str() {
+                "longtext" | "mediumtext" | "text" => all_of_unicode,
+                "varchar" => limit.is_some_and(|limit| width.allows(limit)) && !collation.starts_with("utf8mb3"),
+                _ => false,
+            },
         },
     }
 }

@@ -92,6 +92,6 @@ pub(crate) const READ_PROBE: &str = "SELECT COUNT(*) FROM sqlite_schema";
 #[cfg(feature = "postgres")]
 pub(crate) const POSTGRES_TIME: &str = "SELECT clock_timestamp()";
 
-/// MariaDB's and MySQL's wall time; never CURRENT_TIMESTAMP, which follows the session's zone.
+/// MariaDB's and MySQL's wall time; never `CURRENT_TIMESTAMP`, which follows the session's zone.
 #[cfg(feature = "mysql")]
 pub(crate) const MYSQL_TIME: &str = "SELECT UTC_TIMESTAMP(6)";
