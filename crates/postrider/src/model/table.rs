@@ -89,7 +89,8 @@ impl TableDef {
         let name = name.into();
         let ours = column::named(column).ok_or_else(|| refused("column", column, "is none of the outbox row's"))?;
         identifier("column", &name)?;
-        if self.takes(&name) {
+        let others = column::ALL.iter().filter(|other| other.name != ours.name).map(|other| self.column(*other));
+        if others.chain(self.tenant()).any(|other| same(other, &name)) {
             return Err(refused("column", &name, "is the name of another column"));
         }
         self.renames.insert(ours.name, name);
@@ -100,7 +101,7 @@ impl TableDef {
     pub(crate) fn check_own(&self, own: &[OwnColumn]) -> Result<()> {
         for (index, column) in own.iter().enumerate() {
             identifier("column", column.name)?;
-            if self.takes(column.name) || own[..index].iter().any(|before| before.name == column.name) {
+            if self.takes(column.name) || own[..index].iter().any(|before| same(before.name, column.name)) {
                 return Err(refused("column", column.name, "is the name of another column"));
             }
         }
@@ -108,8 +109,8 @@ impl TableDef {
     }
 
     fn takes(&self, name: &str) -> bool {
-        let ours = column::ALL.iter().chain(column::GENERATED);
-        self.tenant.as_deref() == Some(name) || ours.map(|column| self.column(*column)).any(|taken| taken == name)
+        let ours = column::ALL.iter().chain(column::GENERATED).map(|ours| self.column(*ours));
+        ours.chain(self.tenant()).any(|other| same(other, name))
     }
 
     /// The table's bare name.
@@ -158,12 +159,17 @@ impl TableDef {
 /// How the names inside the statements begin; a column that began so could be taken for one.
 pub(crate) const RESERVED: &str = "pr_";
 
+/// Whether two columns cannot stand in one table: SQLite tells no upper from lower case.
+fn same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
 fn identifier(what: &str, name: &str) -> Result<()> {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if name.is_empty() || name.len() > 63 || !plain || name.as_bytes()[0].is_ascii_digit() {
         return Err(refused(what, name, "must be 1 to 63 ASCII letters, digits or '_', not beginning with a digit"));
     }
-    if name.starts_with(RESERVED) {
+    if name.get(..RESERVED.len()).is_some_and(|start| same(start, RESERVED)) {
         return Err(refused(what, name, "begins with \"pr_\", which the statements keep for themselves"));
     }
     Ok(())
@@ -179,7 +185,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_plain_identifiers_are_refused() {
-        for bad in ["", "pr_row_id", "1st", "a b", "a\"b", "a;drop", "ä", &"x".repeat(48)] {
+        for bad in ["", "pr_row_id", "PR_row_id", "1st", "a b", "a\"b", "a;drop", "ä", &"x".repeat(48)] {
             assert_eq!(TableDef::new(bad).unwrap_err().kind(), ErrorKind::Configuration, "{bad:?}");
         }
         assert!(TableDef::new("x".repeat(47)).is_ok());
@@ -190,7 +196,9 @@ mod tests {
         let table = TableDef::new("mail").unwrap().with_tenant("org").unwrap();
         assert!(table.clone().rename("created_at", "org").is_err());
         assert!(table.clone().rename("created_at", "updated_at").is_err());
+        assert!(table.clone().rename("created_at", "Updated_At").is_err());
         assert!(table.clone().rename("no_such", "x").is_err());
+        assert!(table.clone().rename("created_at", "CREATED_AT").is_ok());
         let table = table.rename("created_at", "created_date").unwrap();
         assert_eq!(table.column(column::CREATED_AT), "created_date");
     }
