@@ -58,8 +58,31 @@ pub trait OutboxEntity: Clone + Debug + Send + Sync + 'static {
     /// The embedded row.
     fn row(&self) -> &OutboxRow;
 
-    /// Whose row it is; [`TenantId::ROOT`] for an ownership entity.
-    fn tenant(&self) -> &TenantId;
+    /// Whose row it is; [`TenantId::root`] for an ownership entity, which need not say so.
+    ///
+    /// An entity that is [`ByTenant`] and forgets it does not build:
+    ///
+    /// ```compile_fail,E0080
+    /// # use postrider::model::{ByTenant, OutboxEntity, OutboxRow, OwnColumn, TableDef, TenantId, Value};
+    /// # use postrider::Result;
+    /// # #[derive(Debug, Clone)]
+    /// # struct Mail(OutboxRow);
+    /// impl OutboxEntity for Mail {
+    ///     type Tenancy = ByTenant;
+    ///     // … everything but `tenant`
+    /// #   fn table() -> Result<TableDef> { TableDef::new("mail")?.with_tenant("tenant_id") }
+    /// #   fn own_columns() -> &'static [OwnColumn] { &[] }
+    /// #   fn row(&self) -> &OutboxRow { &self.0 }
+    /// #   fn own_values(&self) -> Vec<Value> { Vec::new() }
+    /// #   fn assemble(row: OutboxRow, _: TenantId, _: Vec<Value>) -> Result<Self> { Ok(Self(row)) }
+    /// }
+    /// # fn whose(mail: &Mail) -> &TenantId { mail.tenant() }
+    /// # fn main() { let _: fn(&Mail) -> &TenantId = whose; }
+    /// ```
+    fn tenant(&self) -> &TenantId {
+        const { assert!(!Self::Tenancy::BY_TENANT, "an entity with a tenant column says whose its rows are: `tenant()`") }
+        TenantId::root()
+    }
 
     /// The values of the own columns, in the order of [`Self::own_columns`].
     fn own_values(&self) -> Vec<Value>;

@@ -21,6 +21,13 @@ impl TenantId {
     /// The value that root's own rows hold: `''`.
     pub const ROOT: Self = Self(String::new());
 
+    /// [`Self::ROOT`], where a reference that lasts is asked for.
+    #[must_use]
+    pub fn root() -> &'static Self {
+        static ROOT: TenantId = TenantId::ROOT;
+        &ROOT
+    }
+
     /// Checks and keeps a tenant's name.
     ///
     /// # Errors

@@ -15,8 +15,6 @@ use crate::channel::{Channel, ChannelRegistry, Delivery, PointOfNoReturn};
 use crate::model::clock::within;
 use crate::model::{Clock, OutboxRow, OutboxView, Outcome, TenantId};
 
-static ROOT: TenantId = TenantId::ROOT;
-
 /// How often a delivery is polled before it is dropped, from once to so many times.
 const CUTS: usize = 40;
 
@@ -99,5 +97,5 @@ fn delivery<'a>(row: &'a OutboxRow, clock: &'a dyn Clock, point: &'a PointOfNoRe
 }
 
 fn view(row: &OutboxRow) -> OutboxView<'_> {
-    OutboxView::new(row, &ROOT)
+    OutboxView::new(row, TenantId::root())
 }
