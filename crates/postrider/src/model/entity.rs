@@ -4,20 +4,8 @@
 
 use std::fmt::Debug;
 
-use super::value::{Kind, Value};
-use super::{OutboxRow, OutboxView, TableDef, TenantId};
+use super::{OutboxRow, OutboxView, OwnColumn, TableDef, TenantId, Value};
 use crate::error::Result;
-
-/// A column of the application's own, beside ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnColumn {
-    /// Its name in the table.
-    pub name: &'static str,
-    /// How its values cross the seam.
-    pub kind: Kind,
-    /// Whether it may be null.
-    pub nullable: bool,
-}
 
 /// Whether an entity's rows belong to tenants: a property of the entity. Source: contract C6.3.
 pub trait Tenancy: Debug + Send + Sync + 'static {
@@ -85,9 +73,14 @@ pub trait OutboxEntity: Clone + Debug + Send + Sync + 'static {
     }
 
     /// The values of the own columns, in the order of [`Self::own_columns`].
+    ///
+    /// A value that its column cannot hold (NaN, null where none may stand, another kind, more or
+    /// fewer values than columns) is refused with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid)
+    /// before anything is written.
     fn own_values(&self) -> Vec<Value>;
 
     /// Puts a stored row together again; `own` is in the order of [`Self::own_columns`].
+    /// [`OwnValues`](super::OwnValues) takes it apart. A panic is caught, and is this row's failure.
     ///
     /// # Errors
     /// [`ErrorKind::Decode`](crate::ErrorKind::Decode) if a value of the own columns is unusable.

@@ -18,7 +18,12 @@ pub enum Value {
     Uuid(Option<Uuid>),
     /// An instant.
     Time(Option<Timestamp>),
-    /// A stored value that could not be read as asked, and why: fatal to its row alone.
+    /// A number with a fraction; an infinity may be stored, NaN may not.
+    Float(Option<f64>),
+    /// Bytes.
+    Bytes(Option<Vec<u8>>),
+    /// A stored value that could not be read as asked, and why: fatal to its row alone. On its way
+    /// to the database: a value that cannot be stored, and why; it is refused unwritten.
     Unreadable(String),
 }
 
@@ -35,6 +40,10 @@ pub enum Kind {
     Uuid,
     /// [`Value::Time`].
     Time,
+    /// [`Value::Float`].
+    Float,
+    /// [`Value::Bytes`].
+    Bytes,
 }
 
 macro_rules! conversions {
@@ -76,6 +85,8 @@ conversions! {
     Text, String, "text";
     Uuid, Uuid, "a UUID";
     Time, Timestamp, "an instant";
+    Float, f64, "a floating-point number";
+    Bytes, Vec<u8>, "bytes";
 }
 
 impl From<&str> for Value {
@@ -109,6 +120,38 @@ impl Value {
             Kind::Text => Self::Text(None),
             Kind::Uuid => Self::Uuid(None),
             Kind::Time => Self::Time(None),
+            Kind::Float => Self::Float(None),
+            Kind::Bytes => Self::Bytes(None),
+        }
+    }
+
+    /// Its kind; `None` for what is unreadable.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Self::Bool(_) => Kind::Bool,
+            Self::Int(_) => Kind::Int,
+            Self::Text(_) => Kind::Text,
+            Self::Uuid(_) => Kind::Uuid,
+            Self::Time(_) => Kind::Time,
+            Self::Float(_) => Kind::Float,
+            Self::Bytes(_) => Kind::Bytes,
+            Self::Unreadable(_) => return None,
+        })
+    }
+
+    /// Whether it is the null of a kind.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.kind().is_some_and(|kind| *self == Self::null(kind))
+    }
+
+    /// About how many bytes it takes in a statement.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Text(Some(text)) => text.len(),
+            Self::Bytes(Some(bytes)) => bytes.len(),
+            _ => size_of::<i64>(),
         }
     }
 }
@@ -121,6 +164,8 @@ fn decode(expected: &str, found: &Value) -> Error {
         Value::Text(_) => "text",
         Value::Uuid(_) => "a UUID",
         Value::Time(_) => "an instant",
+        Value::Float(_) => "a floating-point number",
+        Value::Bytes(_) => "bytes",
     };
     Error::new(ErrorKind::Decode, format!("{expected}, found {found}"))
 }

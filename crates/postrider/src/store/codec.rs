@@ -72,7 +72,17 @@ pub(super) fn encode<E: OutboxEntity>(entity: &E, table: &TableDef) -> Result<Ve
     if table.tenant().is_some() {
         values.push(entity.tenant().as_str().into());
     }
-    values.extend(entity.own_values());
+    values.extend(own_values(entity)?);
+    Ok(values)
+}
+
+fn own_values<E: OutboxEntity>(entity: &E) -> Result<Vec<Value>> {
+    let (columns, values) = (E::own_columns(), entity.own_values());
+    if columns.len() != values.len() {
+        let (columns, values) = (columns.len(), values.len());
+        return Err(Error::invalid(format!("the entity has {columns} own columns and gives {values} values")));
+    }
+    columns.iter().zip(&values).try_for_each(|(column, value)| column.check(value))?;
     Ok(values)
 }
 

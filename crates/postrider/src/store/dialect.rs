@@ -41,17 +41,22 @@ impl Dialect {
         match (self, kind) {
             (Self::Sqlite, Kind::Bool | Kind::Int | Kind::Time) => "INTEGER",
             (Self::Sqlite, Kind::Text) => "TEXT",
-            (Self::Sqlite, Kind::Uuid) => "BLOB",
+            (Self::Sqlite, Kind::Uuid | Kind::Bytes) => "BLOB",
+            (Self::Sqlite, Kind::Float) => "REAL",
             (Self::Postgres, Kind::Bool) => "boolean",
             (Self::Postgres, Kind::Int) => "bigint",
             (Self::Postgres, Kind::Text) => "text",
             (Self::Postgres, Kind::Uuid) => "uuid",
             (Self::Postgres, Kind::Time) => "timestamptz",
+            (Self::Postgres, Kind::Float) => "double precision",
+            (Self::Postgres, Kind::Bytes) => "bytea",
             (Self::Mysql, Kind::Bool) => "BOOLEAN",
             (Self::Mysql, Kind::Int) => "BIGINT",
             (Self::Mysql, Kind::Text) => "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
             (Self::Mysql, Kind::Uuid) => "BINARY(16)",
             (Self::Mysql, Kind::Time) => "DATETIME(6)",
+            (Self::Mysql, Kind::Float) => "DOUBLE",
+            (Self::Mysql, Kind::Bytes) => "LONGBLOB",
         }
     }
 
@@ -61,7 +66,9 @@ impl Dialect {
             (_, Value::Bool(v)) => json!(v),
             (_, Value::Int(v)) => json!(v),
             (_, Value::Text(v)) => json!(v),
-            (_, Value::Unreadable(_)) => serde_json::Value::Null,
+            (_, Value::Float(v)) => json!(v),
+            // No column of a batch holds bytes.
+            (_, Value::Bytes(_) | Value::Unreadable(_)) => serde_json::Value::Null,
             (_, Value::Uuid(v)) => json!(v.map(|uuid| self.id_text(uuid, ids))),
             (Self::Postgres, Value::Time(v)) => json!(v),
             (Self::Sqlite, Value::Time(v)) => json!(v.map(Timestamp::as_micros)),

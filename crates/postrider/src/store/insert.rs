@@ -180,7 +180,7 @@ fn chunk_length<E: OutboxEntity>(entities: &[E], columns: usize) -> usize {
     let most = CHUNK_ROWS.min(CHUNK_VALUES / columns).max(1);
     let mut bytes = 0;
     for (index, entity) in entities.iter().take(most).enumerate() {
-        bytes += content_bytes(entity.row());
+        bytes += content_bytes(entity.row()) + entity.own_values().iter().map(Value::size).sum::<usize>();
         if bytes > CHUNK_BYTES && index > 0 {
             return index;
         }

@@ -132,6 +132,8 @@ macro_rules! connection {
                     Value::Text(v) => arguments.add(v),
                     Value::Uuid(v) => arguments.add(v),
                     Value::Time(v) => arguments.add(v.map($time)),
+                    Value::Float(v) => arguments.add(v),
+                    Value::Bytes(v) => arguments.add(v),
                     Value::Unreadable(why) => return Err(Error::new(ErrorKind::Decode, why)),
                 }
                 .map_err(|cause| failed(sqlx::Error::Encode(cause)))?;

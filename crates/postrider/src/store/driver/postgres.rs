@@ -197,6 +197,9 @@ fn read(row: &PgRow, at: usize, kind: Kind) -> Value {
         (Kind::Int, "INT2") => row.try_get::<i16, _>(at).map(|v| Value::from(i32::from(v))),
         (Kind::Text, "TEXT" | "VARCHAR" | "CHAR" | "NAME") => row.try_get::<String, _>(at).map(Value::from),
         (Kind::Uuid, "UUID") => row.try_get::<Uuid, _>(at).map(Value::from),
+        (Kind::Float, "FLOAT8") => row.try_get::<f64, _>(at).map(Value::from),
+        (Kind::Float, "FLOAT4") => row.try_get::<f32, _>(at).map(|v| Value::from(f64::from(v))),
+        (Kind::Bytes, "BYTEA") => row.try_get::<Vec<u8>, _>(at).map(Value::from),
         // Read as it is sent: the driver's own type has no room for `infinity`, and panics.
         (Kind::Time, "TIMESTAMPTZ") => row
             .try_get_unchecked::<i64, _>(at)

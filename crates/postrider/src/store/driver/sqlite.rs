@@ -171,6 +171,8 @@ fn read(row: &SqliteRow, at: usize, kind: Kind) -> Value {
         (Kind::Bool, "INTEGER" | "BOOLEAN") => row.try_get::<i64, _>(at).map(|v| Value::from(v != 0)),
         (Kind::Int, "INTEGER" | "BOOLEAN") => row.try_get::<i64, _>(at).map(Value::from),
         (Kind::Time, "INTEGER") => row.try_get::<i64, _>(at).map(|v| Value::from(Timestamp::from_micros(v))),
+        (Kind::Float, "REAL") => row.try_get::<f64, _>(at).map(Value::from),
+        (Kind::Bytes, "BLOB") => row.try_get::<Vec<u8>, _>(at).map(Value::from),
         (Kind::Text, "TEXT") => row.try_get::<String, _>(at).map(Value::from),
         (Kind::Uuid, "BLOB") => row.try_get::<Uuid, _>(at).map(Value::from),
         (Kind::Uuid, "TEXT") => row
