@@ -20,6 +20,25 @@
 //! | claiming, delivering, settling | [`dispatch`] |
 //! | all of them wired together | [`Outbox`] |
 //!
+//! The rows are the application's: a struct of its own that embeds a [`model::OutboxRow`] and derives
+//! [`OutboxEntity`], or the ready-made [`model::NotificationRow`].
+//!
+//! ```
+//! # #[cfg(feature = "derive")] {
+//! use postrider::OutboxEntity;
+//! use postrider::model::{OutboxRow, TenantId};
+//!
+//! #[derive(Clone, Debug, OutboxEntity)]
+//! #[outbox(table = "order_mail", tenant = "tenant_id")]
+//! struct OrderMail {
+//!     #[outbox(row)]
+//!     row: OutboxRow,
+//!     tenant_id: TenantId,
+//!     order_id: i64,
+//! }
+//! # }
+//! ```
+//!
 //! The library owns no table, reads no environment, and takes every time from the [`model::Clock`]
 //! that the application supplies.
 
@@ -38,4 +57,7 @@ pub mod store;
 pub mod testing;
 
 pub use error::{Error, ErrorKind, Result};
+pub use model::OutboxEntity;
 pub use outbox::{Outbox, OutboxBuilder};
+#[cfg(feature = "derive")]
+pub use postrider_derive::OutboxEntity;

@@ -30,6 +30,8 @@ impl Tenancy for Ownership {
 }
 
 /// A struct of the application that embeds an [`OutboxRow`] and knows its table.
+///
+/// The derive macro of the same name (feature `derive`) writes all of it from the struct.
 pub trait OutboxEntity: Clone + Debug + Send + Sync + 'static {
     /// [`ByTenant`] or [`Ownership`].
     type Tenancy: Tenancy;

@@ -17,6 +17,7 @@ mod hardened_store;
 mod hardened_suspects;
 mod history;
 mod listen;
+mod own_entity;
 mod pool;
 mod schema;
 mod sqlite_locks;

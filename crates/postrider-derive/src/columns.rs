@@ -1,0 +1,45 @@
+//! The names of an outbox row's columns, to which renames are held.
+//!
+//! A macro cannot ask the library that its expansion is made for; a test of the library compares
+//! this list with the library's own.
+
+/// The default names, in the library's order.
+pub(crate) const COLUMNS: &[&str] = &[
+    "id",
+    "channel",
+    "recipient",
+    "recipient_address",
+    "cc_addresses",
+    "subject",
+    "body",
+    "payload",
+    "status",
+    "attempts",
+    "max_attempts",
+    "next_attempt_at",
+    "last_error",
+    "sent_at",
+    "dedupe_key",
+    "created_at",
+    "updated_at",
+    "claim_seq",
+    "lost_claims",
+    "claimed_by",
+    "deferrals",
+    "deferred_since",
+    "resends",
+    "priority",
+    "expires_at",
+    "ordering_key",
+    "category",
+    "locale",
+    "template",
+    "recipients",
+    "accepted_at",
+    "provider",
+    "provider_message_id",
+    "in_doubt",
+    "reason_code",
+    "traceparent",
+    "metadata",
+];
