@@ -12,6 +12,8 @@ pub(crate) struct OnStruct {
     pub(crate) table: Option<LitStr>,
     pub(crate) schema: Option<LitStr>,
     pub(crate) tenant: Option<LitStr>,
+    /// How the ids are stored.
+    pub(crate) id: Option<LitStr>,
     /// A column of the outbox row, and its other name.
     pub(crate) renames: Vec<(Ident, LitStr)>,
 }
@@ -31,8 +33,9 @@ impl OnStruct {
             "table" => text(meta, &mut found.table),
             "schema" => text(meta, &mut found.schema),
             "tenant" => text(meta, &mut found.tenant),
+            "id" => text(meta, &mut found.id),
             "rename" => renames(meta, &mut found.renames),
-            _ => Err(unknown(meta, "the struct", "`table`, `schema`, `tenant` and `rename(…)`")),
+            _ => Err(unknown(meta, "the struct", "`table`, `schema`, `tenant`, `id` and `rename(…)`")),
         });
         found
     }

@@ -11,6 +11,8 @@ pub(crate) struct Entity<'a> {
     pub(crate) name: &'a Ident,
     pub(crate) table: LitStr,
     pub(crate) schema: Option<LitStr>,
+    /// The ids are stored as text.
+    pub(crate) text_ids: bool,
     pub(crate) renames: Vec<(Ident, LitStr)>,
     pub(crate) row: Member<'a>,
     /// With it, the entity's rows belong to tenants.
@@ -44,8 +46,19 @@ impl<'a> Entity<'a> {
         let (Some(table), Some(row)) = (said.table, parts.row) else {
             return Err(errors);
         };
+        let text_ids = match said.id.as_ref().map(|id| (id, id.value())) {
+            None => false,
+            Some((_, said)) if said == "binary" => false,
+            Some((_, said)) if said == "text" => true,
+            Some((id, _)) => {
+                errors
+                    .push(Error::new(id.span(), "ids are stored as `binary` (16 bytes) or as `text` (36 characters)"));
+                false
+            }
+        };
+        let (name, schema, renames) = (&input.ident, said.schema, said.renames);
         let (tenant, own) = (parts.tenant, parts.own);
-        let entity = Self { name: &input.ident, table, schema: said.schema, renames: said.renames, row, tenant, own };
+        let entity = Self { name, table, schema, text_ids, renames, row, tenant, own };
         check::names(&entity, &mut errors);
         if errors.is_empty() { Ok(entity) } else { Err(errors) }
     }

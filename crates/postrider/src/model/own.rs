@@ -35,7 +35,9 @@ impl OwnColumn {
     pub(crate) fn check(&self, value: &Value) -> Result<()> {
         let why = match value {
             Value::Unreadable(why) => why.clone(),
-            Value::Float(Some(number)) if number.is_nan() => "NaN is no value: SQLite would store null".to_owned(),
+            Value::Float(Some(number)) if !number.is_finite() => {
+                format!("{number} is no value that every database can store")
+            }
             _ if value.kind() != Some(self.kind) => {
                 format!("declared as {:?}, given {:?}", self.kind, value.kind())
             }

@@ -18,7 +18,7 @@ pub enum Value {
     Uuid(Option<Uuid>),
     /// An instant.
     Time(Option<Timestamp>),
-    /// A number with a fraction; an infinity may be stored, NaN may not.
+    /// A number with a fraction; neither NaN nor an infinity can be stored.
     Float(Option<f64>),
     /// Bytes.
     Bytes(Option<Vec<u8>>),

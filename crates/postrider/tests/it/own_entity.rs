@@ -5,12 +5,12 @@ use std::sync::Arc;
 use postrider::model::{
     Clock, ColumnValue, Kind, OutboxId, OutboxRow, OutboxStatus, TableDef, TenantId, Timestamp, Value, column,
 };
-use postrider::store::{ClaimOrder, Claimed, Inserted, OutboxRepository, schema};
+use postrider::store::{ClaimOrder, Claimed, Dialect, Inserted, OutboxRepository, schema};
 use postrider::{Error, ErrorKind, OutboxEntity, Result};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
-use super::support::{World, on_both, seconds};
+use super::support::{World, on_each, seconds};
 
 #[path = "../../../postrider-derive/src/columns.rs"]
 mod names_in_the_macro;
@@ -237,7 +237,7 @@ async fn comes_back<E: OutboxEntity + PartialEq>(world: &World, repository: &Out
     }
 }
 
-on_both! {
+on_each! {
     /// Contract C1.6: own columns of every type, at the ends of their ranges, in a tenant's rows.
     async fn a_tenants_entity_comes_back_as_it_was_given(world: World) {
         let repository = repository::<OrderMail>(&world).await;
@@ -263,18 +263,20 @@ on_both! {
     }
 
     /// Every number comes back, −0 as 0; what is none is refused, and nothing is written.
-    async fn numbers_come_back_and_nan_is_refused(world: World) {
+    async fn numbers_come_back_and_what_is_none_is_refused(world: World) {
         let repository = repository::<RankedMail>(&world).await;
         let ranked = |weight| RankedMail { row: row(&world, "a"), rank: Rank(7), second: None, weight };
         let numbers = [
             0.0, -0.0, 1.0, -1.0, 0.1, 1e15, 9_007_199_254_740_992.0, 1e300, f64::MIN, f64::MAX, f64::MIN_POSITIVE,
-            f64::EPSILON, 5e-324, f64::INFINITY, f64::NEG_INFINITY,
+            f64::EPSILON, 5e-324,
         ];
         comes_back(&world, &repository, numbers.into_iter().map(ranked).collect()).await;
 
-        let refused = insert(&world, &repository, &[ranked(1.0), ranked(f64::NAN)]).await.unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Invalid);
-        assert!(refused.to_string().starts_with("weight: "), "{refused}");
+        for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let refused = insert(&world, &repository, &[ranked(1.0), ranked(none)]).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Invalid);
+            assert!(refused.to_string().starts_with("weight: "), "{refused}");
+        }
         assert_eq!(repository.root().list(&Default::default(), 100).await.unwrap().rows.len(), numbers.len());
     }
 
@@ -284,7 +286,9 @@ on_both! {
         let mail = |n: u32| OrderMail::least(row(&world, &format!("r{n}")), TenantId::ROOT);
         insert(&world, &repository, &(0..7).map(mail).collect::<Vec<_>>()).await.unwrap();
         // As another program would leave them.
-        for (n, set) in [(0, "word = 65536"), (2, "byte = -1"), (3, "\"type\" = '{not json'"), (5, "whose = 'a\tb'")] {
+        let mysql = world.database.dialect() == Dialect::Mysql;
+        let type_is_broken = if mysql { "`type` = '{not json'" } else { "\"type\" = '{not json'" };
+        for (n, set) in [(0, "word = 65536"), (2, "byte = -1"), (3, type_is_broken), (5, "whose = 'a\tb'")] {
             world.sql(&format!("UPDATE order_mail SET {set} WHERE recipient = 'r{n}'")).await;
         }
         let claimed = claim_all(&world, &repository).await;

@@ -154,6 +154,11 @@ fn read(row: &MySqlRow, at: usize, kind: Kind) -> Value {
         (Kind::Int, "TINYINT UNSIGNED" | "SMALLINT UNSIGNED" | "MEDIUMINT UNSIGNED" | "INT UNSIGNED") => {
             row.try_get_unchecked::<u32, _>(at).map(|v| Value::from(i64::from(v)))
         }
+        (Kind::Float, "DOUBLE") => row.try_get_unchecked::<f64, _>(at).map(Value::from),
+        (Kind::Float, "FLOAT") => row.try_get_unchecked::<f32, _>(at).map(|v| Value::from(f64::from(v))),
+        (Kind::Bytes, "BINARY" | "VARBINARY" | "TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => {
+            bytes(row, at).map(Value::from)
+        }
         (Kind::Text, name) if is_text(name) => bytes(row, at).and_then(text).map(Value::from),
         (Kind::Uuid, "BINARY" | "VARBINARY") => row.try_get_unchecked::<Uuid, _>(at).map(Value::from),
         (Kind::Uuid, "CHAR" | "VARCHAR") => bytes(row, at)

@@ -74,8 +74,8 @@ impl Ddl {
         if self.dialect == Dialect::Sqlite && !wanted.nullable && default.is_none_or(|value| value.starts_with('(')) {
             default = Some(match wanted.kind {
                 Kind::Text => "''",
-                Kind::Uuid => "x''",
-                Kind::Bool | Kind::Int | Kind::Time => "0",
+                Kind::Uuid | Kind::Bytes => "x''",
+                Kind::Bool | Kind::Int | Kind::Time | Kind::Float => "0",
             });
         }
         let null = if wanted.nullable { "" } else { " NOT NULL" };
@@ -118,6 +118,8 @@ fn sqlite_value(kind: Kind) -> String {
             "CASE WHEN \"{ASIDE}\" GLOB '*-*-*' THEN CAST(strftime('%s', \"{ASIDE}\") AS INTEGER) * 1000000 \
              ELSE CAST(\"{ASIDE}\" AS INTEGER) END"
         ),
+        Kind::Float => format!("CAST(\"{ASIDE}\" AS REAL)"),
+        Kind::Bytes => format!("CAST(\"{ASIDE}\" AS BLOB)"),
         Kind::Text => format!("CAST(\"{ASIDE}\" AS TEXT)"),
         Kind::Uuid => format!(
             "CASE typeof(\"{ASIDE}\") WHEN 'blob' THEN \"{ASIDE}\" ELSE unhex(replace(\"{ASIDE}\", '-', '')) END"
@@ -143,6 +145,8 @@ fn postgres_value(kind: Kind, declared: &str, name: &str) -> String {
         Kind::Int => format!("{name}::bigint"),
         Kind::Uuid if declared == "bytea" => format!("encode({name}, 'hex')::uuid"),
         Kind::Uuid => format!("{name}::text::uuid"),
+        Kind::Float => format!("{name}::double precision"),
+        Kind::Bytes => format!("convert_to({name}::text, 'UTF8') /* if it is text */"),
         Kind::Text => format!("{name}::text"),
     }
 }

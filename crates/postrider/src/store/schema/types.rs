@@ -54,6 +54,8 @@ fn fits_postgres(kind: Kind, width: Width, declared: &str) -> bool {
     match kind {
         Kind::Bool => name == "boolean",
         Kind::Uuid => name == "uuid",
+        Kind::Float => matches!(name.as_str(), "double precision" | "real"),
+        Kind::Bytes => name == "bytea",
         // Read by its name; without a zone the session's would count, and less than six digits round.
         Kind::Time => name == "timestamp with time zone" && limit.is_none_or(|digits| digits == 6),
         Kind::Int => match (name.as_str(), width) {
@@ -87,6 +89,8 @@ fn fits_mysql(kind: Kind, width: Width, declared: &str) -> bool {
         // A TIMESTAMP follows the session's zone and ends in 2038; less than six digits round.
         Kind::Time => name == "datetime" && limit == Some(6),
         Kind::Uuid => matches!((name.as_str(), limit), ("binary", Some(16))),
+        Kind::Float => matches!(name.as_str(), "double" | "float"),
+        Kind::Bytes => name.ends_with("blob") || name == "varbinary",
         Kind::Text => match width {
             // No collation of utf8mb4 is sure to tell blanks at the end apart.
             Width::Bytes(_) => name == "varbinary" && limit.is_some_and(|limit| width.allows(limit)),
@@ -131,6 +135,8 @@ fn fits_sqlite(kind: Kind, declared: &str) -> bool {
         Kind::Time => affinity == Affinity::Integer,
         // Any other would store the text `1` as a number.
         Kind::Text => affinity == Affinity::Text,
+        Kind::Float => affinity == Affinity::Real,
+        Kind::Bytes => affinity == Affinity::Blob,
         // A blob is never converted; another writer's text would be, and never found by its id.
         Kind::Uuid => affinity == Affinity::Blob || declared.eq_ignore_ascii_case("uuid"),
     }
