@@ -9,6 +9,7 @@ mod accept;
 mod cancel;
 mod claim;
 mod commit;
+mod contract;
 mod dedupe;
 mod dispatch;
 mod hardened_dispatch;

@@ -197,6 +197,10 @@ fn read(row: &PgRow, at: usize, kind: Kind) -> Value {
         (Kind::Int, "INT2") => row.try_get::<i16, _>(at).map(|v| Value::from(i32::from(v))),
         (Kind::Text, "TEXT" | "VARCHAR" | "CHAR" | "NAME") => row.try_get::<String, _>(at).map(Value::from),
         (Kind::Uuid, "UUID") => row.try_get::<Uuid, _>(at).map(Value::from),
+        (Kind::Uuid, "TEXT" | "VARCHAR" | "CHAR") => row
+            .try_get::<String, _>(at)
+            .and_then(|text| Uuid::parse_str(&text).map_err(|cause| sqlx::Error::Decode(cause.into())))
+            .map(Value::from),
         (Kind::Float, "FLOAT8") => row.try_get::<f64, _>(at).map(Value::from),
         (Kind::Float, "FLOAT4") => row.try_get::<f32, _>(at).map(|v| Value::from(f64::from(v))),
         (Kind::Bytes, "BYTEA") => row.try_get::<Vec<u8>, _>(at).map(Value::from),
