@@ -169,21 +169,12 @@ fn read(row: &MySqlRow, at: usize, kind: Kind) -> Value {
     value.unwrap_or_else(|cause| Value::Unreadable(cause.to_string()))
 }
 
-/// Text in a binary column too: keys and tenants are compared byte by byte.
+/// Text in a binary column too: keys and tenants are compared byte by byte. And a text whose collation
+/// is binary looks to the driver like bytes.
 fn is_text(name: &str) -> bool {
-    matches!(
-        name,
-        "CHAR"
-            | "VARCHAR"
-            | "TINYTEXT"
-            | "TEXT"
-            | "MEDIUMTEXT"
-            | "LONGTEXT"
-            | "VARBINARY"
-            | "LONGBLOB"
-            | "BLOB"
-            | "JSON"
-    )
+    matches!(name, "CHAR" | "VARCHAR" | "BINARY" | "VARBINARY" | "JSON")
+        || name.ends_with("TEXT")
+        || name.ends_with("BLOB")
 }
 
 fn bytes(row: &MySqlRow, at: usize) -> Result<Vec<u8>, sqlx::Error> {
