@@ -124,7 +124,8 @@ fn shown(column: &str, value: Value) -> Json {
         Value::Text(v) => json!(v),
         Value::Uuid(v) => json!(v),
         Value::Time(v) => json!(v),
-        Value::Unreadable(_) => Json::Null,
+        Value::Float(v) => json!(v),
+        Value::Bytes(_) | Value::Unreadable(_) => Json::Null,
     }
 }
 
