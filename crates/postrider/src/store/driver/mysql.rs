@@ -160,7 +160,9 @@ fn read(row: &MySqlRow, at: usize, kind: Kind) -> Value {
             bytes(row, at).map(Value::from)
         }
         (Kind::Text, name) if is_text(name) => bytes(row, at).and_then(text).map(Value::from),
-        (Kind::Uuid, "BINARY" | "VARBINARY" | "CHAR" | "VARCHAR") => bytes(row, at).and_then(uuid).map(Value::from),
+        (Kind::Uuid, "BINARY" | "VARBINARY" | "CHAR" | "VARCHAR") => {
+            bytes(row, at).and_then(|bytes| uuid(&bytes)).map(Value::from)
+        }
         (Kind::Time, "DATETIME" | "TIMESTAMP") => {
             row.try_get_unchecked::<PrimitiveDateTime, _>(at).map(|v| Value::from(from_driver(v)))
         }
@@ -182,8 +184,8 @@ fn bytes(row: &MySqlRow, at: usize) -> Result<Vec<u8>, sqlx::Error> {
 }
 
 /// A UUID of either form: a text whose collation is binary looks to the driver like bytes.
-fn uuid(bytes: Vec<u8>) -> Result<Uuid, sqlx::Error> {
-    let parsed = if bytes.len() == 16 { Uuid::from_slice(&bytes) } else { Uuid::try_parse_ascii(&bytes) };
+fn uuid(bytes: &[u8]) -> Result<Uuid, sqlx::Error> {
+    let parsed = if bytes.len() == 16 { Uuid::from_slice(bytes) } else { Uuid::try_parse_ascii(bytes) };
     parsed.map_err(|cause| sqlx::Error::Decode(cause.into()))
 }
 
