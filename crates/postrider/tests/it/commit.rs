@@ -226,7 +226,7 @@ async fn a_commit_that_the_database_refused_is_no_unknown_one() {
     world.sql("CREATE TABLE invoice (no bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)").await;
     let twice = ["INSERT INTO invoice VALUES (1)".to_owned(), "INSERT INTO invoice VALUES (1)".to_owned()];
     let error = world.try_all(&twice).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Duplicate, "{error}");
     assert!(!error.to_string().contains("unknown"), "{error}");
 }
 
