@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod architecture;
+mod contract;
 mod install;
 mod mail;
 mod mariadb;
@@ -31,6 +32,12 @@ struct Cli {
 enum Command {
     /// Run all tests, with the servers that they need.
     Test(test::Options),
+    /// Show which tests prove which rule of the contract, on which database.
+    Contract {
+        /// Name the tests too.
+        #[arg(long)]
+        tests: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -42,6 +49,7 @@ fn main() -> ExitCode {
                     let mut runner = run::Runner::new()?;
                     match cli.command {
                         Command::Test(options) => test::test(&mut runner, &options).await,
+                        Command::Contract { tests } => contract::print(tests).map(|()| ExitCode::SUCCESS),
                     }
                 })
             },

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::channel::{Channel, Delivery};
 use crate::error::Result;
-use crate::model::{OutboxRow, OutboxView, Outcome, Sent};
+use crate::model::{OutboxRow, OutboxView, Outcome, Sent, TenantId};
 
 /// Keeps every row it is given; answers SENT, or what [`Self::answer_next`] laid ready.
 pub struct RecordingChannel {
@@ -20,7 +20,7 @@ pub struct RecordingChannel {
 
 #[derive(Default)]
 struct Inner {
-    deliveries: Vec<OutboxRow>,
+    deliveries: Vec<(TenantId, OutboxRow)>,
     answers: VecDeque<Outcome>,
 }
 
@@ -39,7 +39,13 @@ impl RecordingChannel {
     /// The rows as they were delivered, in order.
     #[must_use]
     pub fn deliveries(&self) -> Vec<OutboxRow> {
-        self.lock().deliveries.clone()
+        self.lock().deliveries.iter().map(|(_, row)| row.clone()).collect()
+    }
+
+    /// Whose rows they were, in the same order.
+    #[must_use]
+    pub fn tenants(&self) -> Vec<TenantId> {
+        self.lock().deliveries.iter().map(|(tenant, _)| tenant.clone()).collect()
     }
 
     /// Waits until at least `count` deliveries were made; returns them.
@@ -73,7 +79,7 @@ impl Channel for RecordingChannel {
     fn deliver<'a>(&'a self, delivery: Delivery<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let mut inner = self.lock();
-            inner.deliveries.push(delivery.row().content().clone());
+            inner.deliveries.push((delivery.row().tenant().clone(), delivery.row().content().clone()));
             let answer = inner.answers.pop_front();
             drop(inner);
             self.delivered.notify_waiters();

@@ -177,6 +177,12 @@ fn random_events_end_as_the_contract_says_on_sqlite() {
     compare(300, World::sqlite);
 }
 
+/// Contract C3, C3.2, C3.6, C4.4, C4.6: that MariaDB assigns from left to right changes nothing.
+#[test]
+fn random_events_end_as_the_contract_says_on_mariadb() {
+    compare(100, World::mysql);
+}
+
 /// Contract C3, C3.2, C3.6, C4.4, C4.6.
 #[test]
 fn random_events_end_as_the_contract_says_on_postgres() {

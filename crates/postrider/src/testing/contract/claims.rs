@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use super::{Bench, Rule};
 use crate::error::ErrorKind;
 use crate::model::{OutboxEntity, OutboxStatus};
-use crate::store::{Claim, Ending, Settlement};
+use crate::store::{Cancel, Claim, Ending, Settlement};
 
 pub(super) fn rules<E: OutboxEntity>() -> Vec<Rule<E>> {
     super::listed! {
+        "C3.3" of_a_claim_and_a_cancel_at_once_one_wins;
         "C4.1" of_many_claims_of_a_row_one_wins;
         "C4.1" batches_of_many_workers_share_no_row_and_leave_none_out;
         "C4.2" a_claim_lasts_until_its_time_and_no_longer;
@@ -25,9 +26,28 @@ pub(super) fn rules<E: OutboxEntity>() -> Vec<Rule<E>> {
     }
 }
 
+async fn of_a_claim_and_a_cancel_at_once_one_wins<E: OutboxEntity>(bench: &Bench<E>) {
+    for _ in 0..8 {
+        let id = bench.pending().await;
+        let claims = join_all((0..3).map(|_| bench.claim(id)));
+        let cancels = join_all((0..3).map(|_| async {
+            let rows = bench.rows();
+            rows.cancel(id, bench.now(), "ops").await.is_ok_and(|cancel| cancel == Cancel::Cancelled)
+        }));
+        let (claims, cancels) = bench.passing(join(claims, cancels)).await;
+        let won = (claims.iter().flatten().count(), cancels.iter().filter(|won| **won).count());
+        let status = bench.state(id).await.status;
+        match won {
+            (1, 0) => assert_eq!(status, OutboxStatus::Sending),
+            (0, 1) => assert_eq!(status, OutboxStatus::Suppressed),
+            _ => panic!("claims and cancels that won: {won:?}"),
+        }
+    }
+}
+
 async fn of_many_claims_of_a_row_one_wins<E: OutboxEntity>(bench: &Bench<E>) {
     let id = bench.pending().await;
-    let won: Vec<_> = join_all((0..24).map(|_| bench.claim(id))).await.into_iter().flatten().collect();
+    let won: Vec<_> = bench.passing(join_all((0..24).map(|_| bench.claim(id)))).await.into_iter().flatten().collect();
     assert_eq!(won, [Claim { id, seq: 1 }]);
     let mut later = bench.draft();
     later.state.next_attempt_at = bench.later(1);
@@ -51,7 +71,7 @@ async fn batches_of_many_workers_share_no_row_and_leave_none_out<E: OutboxEntity
             mine.extend(claimed.into_iter().map(|claimed| claimed.claim.id));
         }
     };
-    let claimed: Vec<_> = join_all((0..6).map(|_| worker())).await.into_iter().flatten().collect();
+    let claimed: Vec<_> = bench.passing(join_all((0..6).map(|_| worker()))).await.into_iter().flatten().collect();
     assert_eq!(claimed.len(), 120, "no row is claimed twice");
     assert_eq!(claimed.into_iter().collect::<HashSet<_>>(), all);
 }

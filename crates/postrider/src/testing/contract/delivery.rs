@@ -11,6 +11,7 @@ use crate::testing::RecordingChannel;
 
 pub(super) fn rules<E: OutboxEntity>() -> Vec<Rule<E>> {
     super::listed! {
+        "C1.7" a_channel_sees_the_row_as_the_claim_returned_it;
         "C5.2" the_poller_delivers_what_nobody_handed_over;
         "C5.5" a_resend_is_delivered_once;
         "C5.6" a_retry_carries_the_same_key;
@@ -18,7 +19,7 @@ pub(super) fn rules<E: OutboxEntity>() -> Vec<Rule<E>> {
     }
 }
 
-fn start<E: OutboxEntity>(bench: &Bench<E>, channel: &Arc<RecordingChannel>) -> Dispatcher<E> {
+pub(super) fn start<E: OutboxEntity>(bench: &Bench<E>, channel: &Arc<RecordingChannel>) -> Dispatcher<E> {
     let clock: Arc<dyn Clock> = bench.clock.clone();
     let outbox = Outbox::<E>::builder(Arc::clone(&bench.database), clock)
         .table(bench.repository.table().clone())
@@ -26,6 +27,18 @@ fn start<E: OutboxEntity>(bench: &Bench<E>, channel: &Arc<RecordingChannel>) -> 
         .build()
         .unwrap();
     outbox.start(bench.node("node-1")).unwrap()
+}
+
+async fn a_channel_sees_the_row_as_the_claim_returned_it<E: OutboxEntity>(bench: &Bench<E>) {
+    let mut row = bench.draft();
+    (row.subject, row.body) = (Some("Hello".to_owned()), Some("Hi there".to_owned()));
+    let id = bench.write(row.clone()).await;
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let dispatcher = start(bench, &channel);
+    let sent = bench.passing(channel.wait_for(1)).await.remove(0);
+    bench.passing(dispatcher.shutdown()).await;
+    assert_eq!((sent.id, &sent.subject, &sent.body, &sent.dedupe_key), (id, &row.subject, &row.body, &row.dedupe_key));
+    assert_eq!((sent.state.status, sent.state.claim_seq), (OutboxStatus::Sending, 1));
 }
 
 async fn the_poller_delivers_what_nobody_handed_over<E: OutboxEntity>(bench: &Bench<E>) {

@@ -1,10 +1,13 @@
 //! Contract C6: whose rows a call may see.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::delivery::start;
 use super::{Bench, Rule};
 use crate::model::{ByTenant, OutboxEntity, OutboxId, Ownership, TenantId};
 use crate::store::Inserted;
+use crate::testing::RecordingChannel;
 
 pub(super) fn tenant_rules<E: OutboxEntity<Tenancy = ByTenant>>() -> Vec<Rule<E>> {
     super::listed! {
@@ -13,6 +16,7 @@ pub(super) fn tenant_rules<E: OutboxEntity<Tenancy = ByTenant>>() -> Vec<Rule<E>
         "C6.1" a_tenant_writes_its_own_rows_alone;
         "C6.3" roots_own_rows_are_a_tenants_too;
         "C4.3" rows_of_all_tenants_are_claimed;
+        "C5.3" a_channel_is_told_whose_row_it_delivers;
     }
 }
 
@@ -105,6 +109,18 @@ async fn rows_of_all_tenants_are_claimed<E: OutboxEntity<Tenancy = ByTenant>>(be
     }
     let claimed: Vec<_> = bench.claim_due(10).await.into_iter().map(|claimed| claimed.claim.id).collect();
     assert_eq!(claimed, written, "in the order in which they are due");
+}
+
+async fn a_channel_is_told_whose_row_it_delivers<E: OutboxEntity<Tenancy = ByTenant>>(bench: &Bench<E>) {
+    let [a, b] = two(bench);
+    for tenant in [&a, &TenantId::ROOT, &b] {
+        write(bench, tenant, &bench.draft().id.to_string()).await;
+    }
+    let channel = Arc::new(RecordingChannel::new("email"));
+    let dispatcher = start(bench, &channel);
+    bench.passing(channel.wait_for(3)).await;
+    bench.passing(dispatcher.shutdown()).await;
+    assert_eq!(channel.tenants().into_iter().collect::<HashSet<_>>(), HashSet::from([a, TenantId::ROOT, b]));
 }
 
 async fn everything_is_global<E: OutboxEntity<Tenancy = Ownership>>(bench: &Bench<E>) {
