@@ -17,6 +17,7 @@ mod hardened_outage;
 mod hardened_store;
 mod hardened_suspects;
 mod history;
+mod key_race;
 mod listen;
 mod own_entity;
 mod pool;
