@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Template,
     /// No such row (or none in this scope).
     NotFound,
+    /// More than one row is there where one at most was asked for.
+    Ambiguous,
     /// The row is being delivered (SENDING): try again once it is settled. HTTP 409.
     Conflict,
     /// The event is not allowed from the row's status; nothing changed.

@@ -5,7 +5,7 @@ use postrider::store::OutboxRepository;
 
 async fn forgotten(repository: OutboxRepository<NotificationRow>, id: OutboxId, now: Timestamp) {
     let _ = repository.find_by_id(id).await;
-    let _ = repository.list(&Default::default(), 10).await;
+    let _ = repository.page(&Default::default()).await;
     let _ = repository.find_by_dedupe_key("key").await;
     let _ = repository.find_due(&[OutboxStatus::Pending], now, 10).await;
     let _ = repository.claim(id, now, now, "node").await;

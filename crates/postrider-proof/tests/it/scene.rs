@@ -7,8 +7,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use postrider::model::{NotificationRow, OutboxStatus, SystemClock};
-use postrider::store::{Filter, OutboxRepository, schema};
+use postrider::store::{OutboxRepository, Query, schema};
 use postrider_proof::open;
 use postrider_testkit::database::TestDatabase;
 use tempfile::TempDir;
@@ -145,21 +146,16 @@ impl Scene {
         let rows = self.repository().await.root();
         let mut keys = self.keys();
         let mut verdict = Verdict { sent: 0, unfinished: 0, missing: 0, doubles: 0, strange: 0 };
-        let mut filter = Filter::default();
-        loop {
-            let page = rows.list(&filter, 5_000).await.unwrap();
-            let Some(last) = page.last else { break };
-            filter.before = Some(last);
-            assert!(page.unreadable.is_empty());
-            for entity in page.rows {
-                let seen = keys.remove(&entity.row.idempotency_key()).unwrap_or(0);
-                match entity.row.state.status {
-                    OutboxStatus::Sent => verdict.sent += 1,
-                    _ => verdict.unfinished += 1,
-                }
-                verdict.missing += usize::from(seen == 0);
-                verdict.doubles += seen.saturating_sub(1);
+        let mut all = rows.stream(&Query::new());
+        while let Some(entity) = all.next().await {
+            let entity = entity.unwrap();
+            let seen = keys.remove(&entity.row.idempotency_key()).unwrap_or(0);
+            match entity.row.state.status {
+                OutboxStatus::Sent => verdict.sent += 1,
+                _ => verdict.unfinished += 1,
             }
+            verdict.missing += usize::from(seen == 0);
+            verdict.doubles += seen.saturating_sub(1);
         }
         verdict.strange = keys.len();
         verdict

@@ -1,8 +1,9 @@
 //! `postrider list`: rows, newest first.
 
 use clap::Args;
-use postrider::model::{OutboxEntity, OutboxId, OutboxStatus, OutboxView, TenantId};
-use postrider::store::Filter;
+use postrider::model::{NotificationRow, OutboxEntity, OutboxId, OutboxStatus, OutboxView, TenantId};
+use postrider::store::{Page, Query, Rows};
+use postrider::{Error, ErrorKind};
 use serde_json::{Map, Value as Json, json};
 
 use super::failure::Failure;
@@ -50,12 +51,10 @@ impl List {
         let store = Store::open(&context.config, Purpose::Read, PATIENCE).await?;
         store.require_table().await?;
         let repository = store.repository()?;
-        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let filter = Filter { status: self.status, channel: self.channel, before: self.before };
         let page = match &self.tenant {
-            Some(tenant) => repository.scoped(tenant).list(&filter, limit).await?,
-            None => repository.root().list(&filter, limit).await?,
-        };
+            Some(tenant) => self.page(&repository.scoped(tenant)).await,
+            None => self.page(&repository.root()).await,
+        }?;
         let mut unreadable = Vec::with_capacity(page.unreadable.len());
         for (id, error) in &page.unreadable {
             unreadable.push(Unreadable::look(&store, *id, error).await?);
@@ -70,7 +69,7 @@ impl List {
         for row in &unreadable {
             output.note(&format!("the row {} cannot be read: {}", row.id(), words::printable(&row.why)));
         }
-        if page.last.is_none() {
+        if rows.is_empty() && page.unreadable.is_empty() {
             output.note("no rows");
             return Ok(());
         }
@@ -82,10 +81,25 @@ impl List {
         let readable = rows.iter().map(|row| cells(row.view(), tenants));
         let cells = readable.chain(unreadable.iter().map(|row| row.cells(tenants))).collect::<Vec<_>>();
         output.table(&heading, &cells)?;
-        if let Some(last) = page.last.filter(|_| rows.len() + unreadable.len() == limit) {
+        if let Some(last) = page.next.and_then(|next| next.row()) {
             output.note(&format!("more: postrider list --before {last}"));
         }
         Ok(())
+    }
+
+    async fn page<S>(&self, rows: &Rows<NotificationRow, S>) -> postrider::Result<Page<NotificationRow>> {
+        let mut query = Query::new().limit(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        if let Some(status) = self.status {
+            query = query.eq("status", status);
+        }
+        if let Some(channel) = &self.channel {
+            query = query.eq("channel", channel.as_str());
+        }
+        if let Some(before) = self.before {
+            let gone = || Error::new(ErrorKind::NotFound, format!("there is no row {before}"));
+            query = query.clone().after(rows.cursor_at(&query, before).await?.ok_or_else(gone)?);
+        }
+        rows.page(&query).await
     }
 }
 
@@ -97,7 +111,7 @@ struct Unreadable {
 }
 
 impl Unreadable {
-    async fn look(store: &Store, id: OutboxId, error: &postrider::Error) -> postrider::Result<Self> {
+    async fn look(store: &Store, id: OutboxId, error: &Error) -> postrider::Result<Self> {
         let columns = lookup::readable(store, id).await?.unwrap_or_default();
         Ok(Self { why: error.to_string(), columns })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::{NoContext, Uuid};
 
-use super::{Clock, Timestamp};
+use super::{Clock, Timestamp, Value};
 use crate::error::{Error, Result};
 
 /// The id of an outbox row: a UUID, version 7 where the library made it.
@@ -40,6 +40,12 @@ impl OutboxId {
 impl From<Uuid> for OutboxId {
     fn from(uuid: Uuid) -> Self {
         Self(uuid)
+    }
+}
+
+impl From<OutboxId> for Value {
+    fn from(id: OutboxId) -> Self {
+        Self::Uuid(Some(id.0))
     }
 }
 

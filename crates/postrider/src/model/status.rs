@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Value;
 use crate::error::{Error, Result};
 
 /// Where an outbox row stands. Source: contract C1, C3.
@@ -52,6 +53,12 @@ impl OutboxStatus {
 impl fmt::Display for OutboxStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+impl From<OutboxStatus> for Value {
+    fn from(status: OutboxStatus) -> Self {
+        status.as_str().into()
     }
 }
 

@@ -17,13 +17,16 @@ pub mod database;
 mod dialect;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod driver;
+mod find;
 mod history;
 mod insert;
 mod intervene;
+mod page;
 mod query;
 pub mod schema;
 mod settle;
 mod statements;
+mod stream;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -40,15 +43,18 @@ pub use driver::MysqlDatabase;
 pub use driver::PostgresDatabase;
 #[cfg(feature = "sqlite")]
 pub use driver::{SqliteDatabase, Synchronous};
+pub use find::DueCount;
 pub use history::{HistoryEvent, HistoryLine};
 pub use insert::Inserted;
 pub use intervene::{Cancel, Expiry, Requeue};
-pub use query::{DueCount, Filter, Page};
+pub use page::Page;
+pub use query::{Cursor, Direction, Query};
 pub use settle::{Ending, Renewed, Run, Settled, Settlement};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ByTenant, Clock, Kind, OutboxEntity, OutboxId, TableDef, Tenancy, TenantId, Value};
-use statements::{IDS_BATCH, Statements};
+use query::{Columns, Plan};
+use statements::{IDS_BATCH, Statements, Template};
 
 /// The rows of one entity in one database.
 ///
@@ -181,6 +187,29 @@ impl<E, S> Rows<E, S> {
         let row = |id: &OutboxId| batches.row(IDS_BATCH, &[id.as_uuid().into(), history().into()]);
         let rows: Vec<_> = ids.iter().map(row).collect();
         serde_json::Value::from(rows).to_string().into()
+    }
+}
+
+impl<E: OutboxEntity, S> Rows<E, S> {
+    /// The columns that a query may name.
+    fn columns(&self) -> Columns<'_> {
+        Columns::new(self.shared.database.dialect(), &self.shared.table, E::own_columns())
+    }
+
+    /// What fills the texts of queries.
+    fn template(&self) -> Template<'_> {
+        Template::new(self.shared.database.dialect(), &self.shared.table, E::own_columns())
+    }
+
+    /// A query, checked, and within this scope.
+    fn plan(&self, query: &Query) -> Result<Plan> {
+        query.plan(&self.columns(), self.tenant.as_ref())
+    }
+}
+
+impl<E, S> Clone for Rows<E, S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), tenant: self.tenant.clone(), entity: PhantomData }
     }
 }
 

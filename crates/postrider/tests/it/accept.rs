@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use postrider::accept::{Content, Dedupe, Notification, Recipient};
 use postrider::model::{Kind, NotificationRow, OutboxRow, TenantId, Timestamp, Value};
 use postrider::render::{Part, TemplateCatalogue};
-use postrider::store::{Connection, Dialect, Fetched, Inserted, Transaction};
+use postrider::store::{Connection, Dialect, Fetched, Inserted, Query, Transaction};
 use postrider::testing::RecordingChannel;
 use postrider::{ErrorKind, Outbox};
 use serde_json::json;
@@ -40,7 +40,7 @@ fn hello() -> Notification {
 }
 
 async fn count(world: &World) -> usize {
-    world.rows().list(&Default::default(), 10_000).await.unwrap().rows.len()
+    world.rows().page(&Query::new().limit(10_000)).await.unwrap().rows.len()
 }
 
 /// Counts what is sent to the database.

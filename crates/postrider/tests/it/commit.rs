@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use postrider::accept::{Notification, Recipient};
 use postrider::channel::{Channel, Delivery};
 use postrider::model::{Blame, FailureScope, NotificationRow, OutboxStatus, OutboxView, Outcome, Retry, TenantId};
-use postrider::store::{Claim, Database, Ending, OutboxRepository, PostgresDatabase, Root, Rows, Settlement};
+use postrider::store::{Claim, Database, Ending, OutboxRepository, PostgresDatabase, Query, Root, Rows, Settlement};
 use postrider::testing::RecordingChannel;
 use postrider::{ErrorKind, Outbox, Result};
 use tokio::sync::Semaphore;
@@ -180,7 +180,7 @@ async fn an_unknown_commit_of_new_rows_is_told_and_never_repeated() {
     for (fault, expected) in [("cut", 1), ("unsent", 1), ("silent", 2)] {
         let ran = Arc::new(AtomicUsize::new(0));
         // The pool must hold a good connection: a lost one would be another fault.
-        lossy.rows.list(&Default::default(), 10).await.unwrap();
+        lossy.rows.page(&Query::new().limit(10)).await.unwrap();
         match fault {
             // Its end too: READ COMMITTED is said with every BEGIN.
             "unsent" => lossy.wire.lose_request("COMMIT\0"),
@@ -214,7 +214,7 @@ async fn an_unknown_commit_of_new_rows_is_told_and_never_repeated() {
         assert!(error.to_string().starts_with("the commit's result is unknown"), "{error}");
         assert_eq!(ran.load(Ordering::SeqCst), 1);
         // The second's row is not there.
-        assert_eq!(lossy.world.rows().list(&Default::default(), 10).await.unwrap().rows.len(), expected);
+        assert_eq!(lossy.world.rows().page(&Query::new().limit(10)).await.unwrap().rows.len(), expected);
     }
     assert_eq!(lossy.wire.lost(), 3);
 }

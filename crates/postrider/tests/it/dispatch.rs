@@ -12,6 +12,7 @@ use postrider::model::{
     AddressState, Blame, Clock, FailureScope, InDoubt, Ledger, LedgerEntry, NotificationRow, OutboxId, OutboxRow,
     OutboxStatus, OutboxView, Outcome, Reject, Retry, Role, Sent, Suppress, SystemClock, TenantId,
 };
+use postrider::store::Query;
 use postrider::testing::RecordingChannel;
 use postrider::{Outbox, Result};
 use tokio::sync::Notify;
@@ -178,7 +179,7 @@ on_each! {
         }
         channel.wait_for(1_000).await;
         eventually("all rows are settled", async || {
-            let sent = world.rows().list(&Default::default(), 2_000).await.unwrap().rows;
+            let sent = world.rows().page(&Query::new().limit(2_000)).await.unwrap().rows;
             sent.iter().all(|entity| entity.row.state.status == OutboxStatus::Sent)
         })
         .await;

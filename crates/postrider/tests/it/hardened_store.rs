@@ -8,7 +8,7 @@ use postrider::model::{
     Clock, Kind, NotificationRow, OutboxEntity, OutboxId, OutboxRow, OutboxStatus, OwnColumn, Ownership, TableDef,
     TenantId, Timestamp, Value,
 };
-use postrider::store::{Cancel, Claim, Ending, OutboxRepository, Requeue, Settlement, schema};
+use postrider::store::{Cancel, Claim, Ending, OutboxRepository, Query, Requeue, Settlement, schema};
 use postrider::testing::RecordingChannel;
 use postrider::{ErrorKind, Result};
 use serde_json::json;
@@ -174,7 +174,7 @@ on_each! {
         let mut open = world.database.begin().await.unwrap();
         assert_eq!(rows.insert(open.connection(), &entities).await.unwrap().len(), 500);
         open.commit().await.unwrap();
-        assert_eq!(rows.list(&Default::default(), 1_000).await.unwrap().rows.len(), 500);
+        assert_eq!(rows.page(&Query::new().limit(1_000)).await.unwrap().rows.len(), 500);
     }
 
     /// Contract C2.1, C2.5: what could not be read again, or would send twice, is refused unwritten.
@@ -195,7 +195,7 @@ on_each! {
         open.commit().await.unwrap();
         let id = written.created().next().unwrap();
         assert_eq!(world.find(id).await.row.metadata, Some(nested(32)));
-        assert_eq!(world.rows().list(&Default::default(), 10).await.unwrap().rows.len(), 1);
+        assert_eq!(world.rows().page(&Query::new().limit(10)).await.unwrap().rows.len(), 1);
     }
 
     /// Contract C1.6: names that begin as those inside the statements do are refused everywhere.
@@ -267,7 +267,7 @@ async fn an_infinite_instant_can_be_read() {
         .await;
     let row = world.find(odd).await.row;
     assert_eq!((row.expires_at, row.state.deferred_since), (Some(Timestamp::MAX), Some(Timestamp::MIN)));
-    assert_eq!(world.rows().list(&Default::default(), 10).await.unwrap().rows.len(), 2);
+    assert_eq!(world.rows().page(&Query::new().limit(10)).await.unwrap().rows.len(), 2);
     let (now, reclaim_at) = (world.now(), world.now().plus(seconds(60)));
     let claimed = world.rows().claim_ids(&[odd, good], now, reclaim_at, "n1").await.unwrap();
     assert!(claimed.len() == 2 && claimed.iter().all(|claimed| claimed.entity.is_ok()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postrider::model::{
     Clock, ColumnValue, Kind, OutboxId, OutboxRow, OutboxStatus, TableDef, TenantId, Timestamp, Value, column,
 };
-use postrider::store::{ClaimOrder, Claimed, Dialect, Inserted, OutboxRepository, schema};
+use postrider::store::{ClaimOrder, Claimed, Dialect, Inserted, OutboxRepository, Query, schema};
 use postrider::{Error, ErrorKind, OutboxEntity, Result};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
@@ -277,7 +277,7 @@ on_each! {
             assert_eq!(refused.kind(), ErrorKind::Invalid);
             assert!(refused.to_string().starts_with("weight: "), "{refused}");
         }
-        assert_eq!(repository.root().list(&Default::default(), 100).await.unwrap().rows.len(), numbers.len());
+        assert_eq!(repository.root().page(&Query::new().limit(100)).await.unwrap().rows.len(), numbers.len());
     }
 
     /// Contract C4.7, case C29: an own value that cannot be read is its row's failure alone.
@@ -301,7 +301,7 @@ on_each! {
         assert!(told[1].starts_with("type: no JSON"), "{}", told[1]);
         assert!(told[2].starts_with("whose: "), "{}", told[2]);
         assert_eq!(told[3], "word: the integer 65536 does not fit into u16");
-        let page = repository.root().list(&Default::default(), 100).await.unwrap();
+        let page = repository.root().page(&Query::new().limit(100)).await.unwrap();
         assert_eq!((page.rows.len(), page.unreadable.len()), (3, 4));
     }
 

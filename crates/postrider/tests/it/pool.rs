@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use postrider::dispatch::DispatchConfig;
 use postrider::model::{Clock, NotificationRow, OutboxStatus, SystemClock};
+use postrider::store::Query;
 use postrider::testing::RecordingChannel;
 use postrider::{Outbox, store::OutboxRepository};
 use sqlx::Connection as _;
@@ -50,7 +51,7 @@ async fn the_poller_survives_the_loss_of_all_connections() {
     channel.wait_for(6).await;
     let rows = OutboxRepository::<NotificationRow>::new(Arc::clone(&world.database), clock).unwrap().root();
     eventually("every row is sent", async || {
-        let all = rows.list(&Default::default(), 100).await.unwrap().rows;
+        let all = rows.page(&Query::new().limit(100)).await.unwrap().rows;
         all.len() == 6 && all.iter().all(|entity| entity.row.state.status == OutboxStatus::Sent)
     })
     .await;

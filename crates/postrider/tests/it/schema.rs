@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postrider::ErrorKind;
 use postrider::model::{Clock, NotificationRow, OutboxEntity, SystemClock};
 use postrider::store::schema::{create_tables, migrate, missing_columns};
-use postrider::store::{Database, Dialect, PostgresDatabase, SqliteDatabase, Synchronous};
+use postrider::store::{Database, Dialect, PostgresDatabase, Query, SqliteDatabase, Synchronous};
 use postrider_testkit::database::TestDatabase;
 
 use super::support::{World, drop_document_checks, on_each};
@@ -61,7 +61,7 @@ on_each! {
         // A later millisecond, which is how finely such ids are ordered.
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         world.sql("INSERT INTO postrider_outbox (channel, recipient_address) VALUES ('email', 'bob@example.com')").await;
-        let rows = world.rows().list(&Default::default(), 10).await.unwrap().rows;
+        let rows = world.rows().page(&Query::new().limit(10)).await.unwrap().rows;
         assert_eq!(rows.len(), 2);
         // Newest first, also where the column's default made the id.
         assert_eq!(rows[0].row.recipient_address, "bob@example.com");

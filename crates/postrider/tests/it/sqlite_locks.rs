@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postrider::ErrorKind;
 use postrider::model::Kind;
-use postrider::store::{Database, SqliteDatabase, Synchronous};
+use postrider::store::{Database, Query, SqliteDatabase, Synchronous};
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::support::{World, seconds};
@@ -31,7 +31,7 @@ async fn writers_wait_for_each_other() {
         .collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
     // Readers go on while the lock is held.
-    world.rows().list(&Default::default(), 1).await.unwrap();
+    world.rows().page(&Query::new().limit(1)).await.unwrap();
     holding.rollback().await.unwrap();
     for writer in writers {
         writer.await.unwrap();
@@ -59,7 +59,7 @@ async fn transactions_of_two_processes_that_read_and_then_write_wait_for_each_ot
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(world.rows().list(&Default::default(), 1_000).await.unwrap().rows.len(), 240);
+    assert_eq!(world.rows().page(&Query::new().limit(1_000)).await.unwrap().rows.len(), 240);
 }
 
 /// A caller's deferred transaction that has read cannot wait: a typed, retryable error that says

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use postrider::model::OutboxStatus;
+use postrider::store::Query;
 use postrider::testing::RecordingChannel;
 
 use super::support::{World, drop_document_checks, eventually, node, on_each, seconds};
@@ -54,7 +55,7 @@ on_each! {
             assert_eq!(world.state(*good).await.status, OutboxStatus::Sent);
         }
         // People see them too.
-        let page = world.rows().list(&Default::default(), 100).await.unwrap();
+        let page = world.rows().page(&Query::new().limit(100)).await.unwrap();
         assert_eq!((page.rows.len(), page.unreadable.len()), (7, 3));
         // One line of history per attempt, not one per poll.
         assert_eq!(world.rows().history(ids[1]).await.unwrap().len(), 2);

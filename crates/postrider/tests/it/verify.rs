@@ -7,7 +7,7 @@ use postrider::model::{
     Clock, Kind, NotificationRow, OutboxEntity, OutboxRow, OwnColumn, Ownership, TableDef, TenantId, Value,
 };
 use postrider::store::schema::{Finding, migrate, missing_columns, require, verify};
-use postrider::store::{Dialect, OutboxRepository};
+use postrider::store::{Dialect, OutboxRepository, Query};
 
 use super::support::{World, on_each};
 
@@ -318,7 +318,7 @@ async fn declared_types_count_on_sqlite_whatever_they_hold() {
     assert_eq!(told(&world).await, lines);
     world.sql("INSERT INTO postrider_outbox (channel, recipient_address, updated_at) VALUES ('e', 'a', '2026-03-01 10:00:00')").await;
     mend(&world).await;
-    let rows = world.rows().list(&Default::default(), 10).await.unwrap().rows;
+    let rows = world.rows().page(&Query::new().limit(10)).await.unwrap().rows;
     assert!(rows.iter().any(|entity| entity.row.state.updated_at == world.now() && entity.row.channel == "e"));
     // A column of an index cannot be moved: what is to be done is said instead.
     let (sql, as_text) = (&ddl[0], ddl[0].replace("\"next_attempt_at\" INTEGER", "\"next_attempt_at\" TEXT"));

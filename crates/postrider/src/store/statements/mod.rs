@@ -8,7 +8,9 @@
 mod claim;
 mod fragment;
 mod intervene;
+mod operand;
 mod query;
+mod select;
 mod settle;
 mod statement;
 mod template;
@@ -28,6 +30,8 @@ pub(crate) use fragment::MYSQL_TIME;
 pub(crate) use fragment::READ_PROBE;
 #[cfg(feature = "postgres")]
 pub(crate) use fragment::{HEARTBEAT, NOTIFY, POSTGRES_TIME};
+pub(crate) use operand::{Bytes, Operand};
+pub(crate) use select::{Condition, Selection, Test};
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use statement::{Change, Statement};
 pub(crate) use template::Template;
@@ -70,7 +74,8 @@ pub(crate) struct Statements {
     pub(crate) status_of: Statement,
     pub(crate) by_id: Statement,
     pub(crate) by_key: Statement,
-    pub(crate) list: Statement,
+    pub(crate) any_by_key: Statement,
+    pub(crate) by_ids: Statement,
     pub(crate) attempts_of: Statement,
     pub(crate) counts: Statement,
     insert_head: Arc<str>,
@@ -114,8 +119,9 @@ impl Statements {
             resume: of(&intervene::resume(dialect))?,
             status_of: of(query::STATUS_OF)?,
             by_id: of(query::BY_ID)?,
-            by_key: of(query::BY_KEY)?,
-            list: of(&query::list(dialect))?,
+            by_key: of(query::by_key(by_tenant))?,
+            any_by_key: of(query::ANY_BY_KEY)?,
+            by_ids: of(&query::by_ids(dialect))?,
             attempts_of: of(query::ATTEMPTS_OF)?,
             counts: of(query::COUNTS)?,
             insert_head: of(write::INSERT_HEAD)?.text,
@@ -183,7 +189,8 @@ impl Statements {
             ("status_of", text(&self.status_of)),
             ("by_id", text(&self.by_id)),
             ("by_key", text(&self.by_key)),
-            ("list", text(&self.list)),
+            ("any_by_key", text(&self.any_by_key)),
+            ("by_ids", text(&self.by_ids)),
             ("attempts_of", text(&self.attempts_of)),
             ("counts", text(&self.counts)),
         ]

@@ -10,27 +10,20 @@ pub(super) const STATUS_OF: &str = "SELECT {status} FROM {table} WHERE {id} = ?1
 /// One row. `?1` its id, `?2` the tenant.
 pub(super) const BY_ID: &str = "SELECT {columns} FROM {table} WHERE {id} = ?1 AND {in_scope(?2)}";
 
-/// The rows with a dedupe key. `?1` the key, `?2` the tenant.
-pub(super) const BY_KEY: &str = "
-    SELECT {columns} FROM {table} WHERE {dedupe_key} = ?1 AND {in_scope(?2)} ORDER BY {id}";
+/// The row with a dedupe key, by the unique index. `?1` the key, `?2` the tenant, where rows have one.
+pub(super) fn by_key(by_tenant: bool) -> &'static str {
+    if by_tenant { "SELECT {columns} FROM {table} WHERE {tenant} = ?2 AND {dedupe_key} = ?1" } else { ANY_BY_KEY }
+}
 
-/// A page, newest first. `?1` only rows before the one with this id, `?2` status, `?3` the tenant,
-/// `?4` channel, `?5` most rows; null does not filter.
-///
-/// PostgreSQL, MariaDB and MySQL go by id, which the library and the column's default make in the order of time; an
-/// index on the time would cost every claim and settle an entry. SQLite goes by its own row numbers.
-pub(super) fn list(dialect: Dialect) -> String {
-    let (before, newest) = match dialect {
-        Dialect::Postgres | Dialect::Mysql => ("{id} < ?1", "{id}"),
-        Dialect::Sqlite => {
-            ("rowid < COALESCE((SELECT rowid FROM {table} WHERE {id} = ?1), 9223372036854775807)", "rowid")
-        }
-    };
+/// The rows with a dedupe key, whosever they are. `?1` the key.
+pub(super) const ANY_BY_KEY: &str = "SELECT {columns} FROM {table} WHERE {dedupe_key} = ?1 ORDER BY {id}";
+
+/// Rows by their ids. `?1` the ids, `?2` the tenant.
+pub(super) fn by_ids(dialect: Dialect) -> String {
+    let join = if dialect == Dialect::Mysql { "STRAIGHT_JOIN" } else { "JOIN" };
     format!(
-        "SELECT {{columns}} FROM {{table}}
-         WHERE {before} AND ({{unset(?2)}} OR {{status}} = ?2) AND {{in_scope(?3)}}
-             AND ({{unset(?4)}} OR {{channel}} = ?4)
-         ORDER BY {newest} DESC LIMIT ?5"
+        "SELECT {{columns}} FROM {{ids_batch(1)}} {join} {{table}} AS o ON o.{{id}} = {{v.row_id}}
+         WHERE {{in_scope(?2)}}"
     )
 }
 

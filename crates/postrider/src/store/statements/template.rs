@@ -40,6 +40,19 @@ impl<'a> Template<'a> {
     /// # Errors
     /// [`ErrorKind::Database`] if a template names something unknown.
     pub(crate) fn fill(&self, template: &str) -> Result<Statement> {
+        self.filled(template, self.dialect == Dialect::Mysql)
+    }
+
+    /// As [`Self::fill`], for texts with any number of values: SQLite looks every numbered one up
+    /// among all before it.
+    ///
+    /// # Errors
+    /// As [`Self::fill`].
+    pub(super) fn fill_in_place(&self, template: &str) -> Result<Statement> {
+        self.filled(template, self.dialect != Dialect::Postgres)
+    }
+
+    fn filled(&self, template: &str, by_place: bool) -> Result<Statement> {
         // The templates are laid out for people; the database gets one line.
         let named = self.expand(template)?.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut text = String::with_capacity(named.len());
@@ -51,17 +64,17 @@ impl<'a> Template<'a> {
             let (number, after) = rest[at + 1..].split_at(digits);
             places.push(number.parse().map_err(|_| broken(&rest[at..]))?);
             match self.dialect {
-                Dialect::Sqlite => text.extend(["?", number]),
+                _ if by_place => text.push('?'),
                 Dialect::Postgres => text.extend(["$", number]),
-                Dialect::Mysql => text.push('?'),
+                Dialect::Sqlite | Dialect::Mysql => text.extend(["?", number]),
             }
             rest = after;
         }
         text.push_str(rest);
-        match self.dialect {
-            Dialect::Sqlite | Dialect::Postgres => Ok(Statement { text: text.into(), places: None }),
-            Dialect::Mysql => Ok(Statement { text: text.replace('"', "`").into(), places: Some(places.into()) }),
+        if self.dialect == Dialect::Mysql {
+            text = text.replace('"', "`");
         }
+        Ok(Statement { text: text.into(), places: by_place.then(|| places.into()) })
     }
 
     /// The text with every `{…}` replaced, those inside of what it stands for too.
@@ -99,9 +112,6 @@ impl<'a> Template<'a> {
             "tenant" => self.dialect.quoted(self.table.tenant().ok_or_else(|| broken(name))?),
             // True for root (the value is null); otherwise the row must be the tenant's.
             "in_scope(?2)" => self.in_scope(2),
-            "in_scope(?3)" => self.in_scope(3),
-            "unset(?2)" => self.unset(2),
-            "unset(?4)" => self.unset(4),
             _ => match name.strip_prefix("v.") {
                 Some(of_batch) => self.batches().value(of_batch, kind_of(of_batch)),
                 None => {

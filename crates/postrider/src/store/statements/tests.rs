@@ -55,3 +55,17 @@ fn every_claimable_query_can_use_the_index() {
         }
     }
 }
+
+/// A key is looked up in one tenant by the unique index: no choice of scopes hides its columns.
+#[test]
+fn a_key_is_looked_up_by_the_unique_index() {
+    let table = NotificationRow::table().unwrap();
+    for (dialect, condition) in [
+        (Dialect::Sqlite, "WHERE \"tenant_id\" = ?2 AND \"dedupe_key\" = ?1"),
+        (Dialect::Postgres, "WHERE \"tenant_id\" = $2 AND \"dedupe_key\" = $1"),
+        (Dialect::Mysql, "WHERE `tenant_id` = ? AND `dedupe_key` = ?"),
+    ] {
+        let text = Statements::new(dialect, &table, &[]).unwrap().by_key.text;
+        assert!(text.ends_with(condition), "{text}");
+    }
+}
