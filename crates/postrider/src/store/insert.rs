@@ -46,7 +46,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     /// # Cancel safety
     /// Not safe: roll the transaction back.
     pub async fn insert(&self, connection: &mut dyn Connection, entities: &[E]) -> Result<Vec<Inserted>> {
-        self.check_insert(connection, entities)?;
+        self.check_written(connection, entities)?;
         let mut answers = Vec::with_capacity(entities.len());
         let mut rest = entities;
         while !rest.is_empty() {
@@ -57,7 +57,7 @@ impl<E: OutboxEntity, S> Rows<E, S> {
         Ok(answers)
     }
 
-    fn check_insert(&self, connection: &mut dyn Connection, entities: &[E]) -> Result<()> {
+    pub(super) fn check_written(&self, connection: &mut dyn Connection, entities: &[E]) -> Result<()> {
         let ours = self.shared.database.dialect();
         if connection.dialect() != ours {
             return Err(Error::invalid(format!(

@@ -23,6 +23,7 @@ mod insert;
 mod intervene;
 mod page;
 mod query;
+mod save;
 pub mod schema;
 mod settle;
 mod statements;
@@ -49,6 +50,7 @@ pub use insert::Inserted;
 pub use intervene::{Cancel, Expiry, Requeue};
 pub use page::Page;
 pub use query::{Cursor, Direction, Query};
+pub use save::Saved;
 pub use settle::{Ending, Renewed, Run, Settled, Settlement};
 
 use crate::error::{Error, ErrorKind, Result};

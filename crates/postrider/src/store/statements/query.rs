@@ -18,11 +18,11 @@ pub(super) fn by_key(by_tenant: bool) -> &'static str {
 /// The rows with a dedupe key, whosever they are. `?1` the key.
 pub(super) const ANY_BY_KEY: &str = "SELECT {columns} FROM {table} WHERE {dedupe_key} = ?1 ORDER BY {id}";
 
-/// Rows by their ids. `?1` the ids, `?2` the tenant.
-pub(super) fn by_ids(dialect: Dialect) -> String {
+/// These columns of rows, by their ids. `?1` the ids, `?2` the tenant.
+pub(super) fn by_ids(dialect: Dialect, what: &str) -> String {
     let join = if dialect == Dialect::Mysql { "STRAIGHT_JOIN" } else { "JOIN" };
     format!(
-        "SELECT {{columns}} FROM {{ids_batch(1)}} {join} {{table}} AS o ON o.{{id}} = {{v.row_id}}
+        "SELECT {what} FROM {{ids_batch(1)}} {join} {{table}} AS o ON o.{{id}} = {{v.row_id}}
          WHERE {{in_scope(?2)}}"
     )
 }

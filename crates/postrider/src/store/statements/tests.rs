@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Statements;
+use crate::model::column::{self, Owner};
 use crate::model::{Kind, NotificationRow, OutboxEntity, OwnColumn, TableDef};
 use crate::store::Dialect;
 
@@ -68,4 +69,18 @@ fn a_key_is_looked_up_by_the_unique_index() {
         let text = Statements::new(dialect, &table, &[]).unwrap().by_key.text;
         assert!(text.ends_with(condition), "{text}");
     }
+}
+
+/// Contract C7.1: what `save` writes of a row that exists is no identity, and no state but `updated_at`.
+#[test]
+fn save_writes_no_column_of_the_state_machines() {
+    let table = NotificationRow::table().unwrap();
+    let own = [OwnColumn { name: "order_id", kind: Kind::Uuid, nullable: false }];
+    let text = Statements::new(Dialect::Sqlite, &table, &own).unwrap().save.text;
+    let set = &text[..text.find(" WHERE ").unwrap()];
+    for column in column::ALL {
+        let written = set.contains(&format!("\"{}\" =", column.name));
+        assert_eq!(written, column.owner == Owner::Content || *column == column::UPDATED_AT, "{}", column.name);
+    }
+    assert!(set.contains("\"order_id\" =") && !set.contains("tenant_id"));
 }

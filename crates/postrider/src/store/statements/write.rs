@@ -2,7 +2,8 @@
 
 use super::BatchColumns;
 use super::fragment::in_text_list;
-use crate::model::Kind;
+use crate::model::column::{self, Owner};
+use crate::model::{Kind, OwnColumn, TableDef};
 use crate::store::Dialect;
 
 /// Ids alone.
@@ -40,6 +41,20 @@ pub(super) fn insert_tail(dialect: Dialect, by_tenant: bool) -> &'static str {
         (_, true) => " ON CONFLICT ({tenant}, {dedupe_key}) DO NOTHING RETURNING {id}",
         (_, false) => " ON CONFLICT ({dedupe_key}) DO NOTHING RETURNING {id}",
     }
+}
+
+/// What `save` may write of a row that exists: content, the application's own columns, and
+/// `updated_at`; the state machine's never. The values in this order, then the id and the tenant.
+/// Source: contract C7.1.
+pub(super) fn save(dialect: Dialect, table: &TableDef, own: &[OwnColumn]) -> String {
+    let content = column::ALL.iter().filter(|column| column.owner == Owner::Content);
+    let names = content.chain([&column::UPDATED_AT]).map(|column| table.column(*column));
+    let names: Vec<_> = names.chain(own.iter().map(|column| column.name)).collect();
+    let set: Vec<_> =
+        names.iter().enumerate().map(|(index, name)| format!("{} = ?{}", dialect.quoted(name), index + 1)).collect();
+    let id = names.len() + 1;
+    let tenant = table.tenant().map(|tenant| format!(" AND {} = ?{}", dialect.quoted(tenant), id + 1));
+    format!("UPDATE {{table}} SET {} WHERE {{id}} = ?{id}{}", set.join(", "), tenant.unwrap_or_default())
 }
 
 /// The rows that hold these keys. `?1` the keys as a JSON list; `?2` the tenant.
