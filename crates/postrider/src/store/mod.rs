@@ -14,6 +14,7 @@ pub mod clock;
 mod codec;
 mod connection;
 pub mod database;
+mod delete;
 mod dialect;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod driver;
@@ -37,6 +38,7 @@ pub use claim::{Claim, ClaimOrder, Claimed};
 pub use clock::DatabaseClock;
 pub use connection::{Connection, Fetched};
 pub use database::{Database, Heard, Listener, Transaction};
+pub use delete::Deleted;
 pub use dialect::Dialect;
 #[cfg(feature = "mysql")]
 pub use driver::MysqlDatabase;

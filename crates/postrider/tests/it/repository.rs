@@ -169,7 +169,10 @@ on_each! {
                 rows.exists_by(&query).await.unwrap_err(),
                 rows.page(&query).await.unwrap_err(),
                 rows.select(&query, &["id"]).await.unwrap_err(),
+                rows.delete_by(&query).await.unwrap_err(),
+                rows.delete_batch(&query, 1).await.unwrap_err(),
             ];
+            // A delete takes no order at all.
             let said = refusals[0].to_string();
             for refusal in &refusals {
                 assert_eq!(refusal.kind(), ErrorKind::Invalid, "{refusal}");

@@ -6,7 +6,7 @@ use postrider::model::{
     OutboxEntity, OutboxId, OutboxRow, OutboxStatus, OwnColumn, Ownership, RowState, TableDef, TenantId, Value,
 };
 use postrider::store::database::{Extent, write};
-use postrider::store::{OutboxRepository, Query, Saved, schema};
+use postrider::store::{Deleted, OutboxRepository, Query, Saved, schema};
 use postrider::{ErrorKind, Result};
 
 use super::repository_own::{Shop, tenant};
@@ -190,6 +190,9 @@ on_each! {
         assert_eq!(rows.find_one(&probe).await.unwrap().unwrap().row.id, a);
         assert_eq!(rows.page(&Query::new().limit(1)).await.unwrap().rows.len(), 1);
         assert_eq!(rows.find_all_by_id(&[b, a]).await.unwrap().len(), 2);
+        assert!(rows.delete(&receipts[1]).await.unwrap());
+        let Deleted { deleted, sending, .. } = rows.delete_all().await.unwrap();
+        assert_eq!((deleted, sending), (1, 0));
     }
 }
 

@@ -54,6 +54,11 @@ impl<'a> Columns<'a> {
         Ok(Condition { column: self.named(column)?, test: Test::Equal, values: vec![tenant.as_str().into()] })
     }
 
+    /// A condition on the status.
+    pub(in crate::store) fn status(&self, test: Test, status: OutboxStatus) -> Result<Condition> {
+        Ok(Condition { column: self.named(column::STATUS.name)?, test, values: vec![status.into()] })
+    }
+
     fn unknown(&self, name: &str) -> Error {
         let ours = column::ALL.iter().map(|column| column.name);
         let known: Vec<_> = ours.chain(self.table.tenant()).chain(self.own.iter().map(|own| own.name)).collect();
@@ -185,6 +190,20 @@ impl Query {
         let (order, name) = columns.order(&self.order)?;
         let after = self.after.as_ref().map(|cursor| cursor.place(&name, &order)).transpose()?;
         Ok(Plan { selection: Selection { conditions, order, after, limit: self.limit }, order: name })
+    }
+
+    /// As [`Self::plan`], for what has neither order nor number of rows: it goes through the rows
+    /// by an index, a tenant's by its keys and all by their ids.
+    pub(in crate::store) fn conditions_alone(&self, columns: &Columns<'_>, tenant: Option<&TenantId>) -> Result<Plan> {
+        if self.limit.is_some() || self.after.is_some() || !self.order.is_empty() {
+            return Err(Error::invalid("a delete takes conditions only: no order, no limit, no place to go on from"));
+        }
+        let mut plan = self.plan(columns, tenant)?;
+        let by = if tenant.is_some() { column::DEDUPE_KEY } else { column::ID };
+        // The index may have any collation: only one that it has itself goes along it.
+        let by = Operand { bytes: Bytes::Plain, ..columns.named(by.name)? };
+        plan.selection.order = vec![(by, Direction::Ascending)];
+        Ok(plan)
     }
 
     /// As [`Self::plan`], for going through all rows: without an order of its own, along the rows

@@ -6,6 +6,7 @@
 //! would lose the partial index; in SET, a column that another expression reads is assigned last.
 
 mod claim;
+mod delete;
 mod fragment;
 mod intervene;
 mod operand;
@@ -31,7 +32,7 @@ pub(crate) use fragment::READ_PROBE;
 #[cfg(feature = "postgres")]
 pub(crate) use fragment::{HEARTBEAT, NOTIFY, POSTGRES_TIME};
 pub(crate) use operand::{Bytes, Operand};
-pub(crate) use select::{Condition, Selection, Test};
+pub(crate) use select::{Bound, Condition, Selection, Test};
 pub(crate) use settle::SETTLE_BATCH;
 pub(crate) use statement::{Change, Statement};
 pub(crate) use template::Template;
@@ -78,6 +79,10 @@ pub(crate) struct Statements {
     pub(crate) by_ids: Statement,
     pub(crate) known_ids: Statement,
     pub(crate) save: Statement,
+    pub(crate) delete_row: Statement,
+    pub(crate) delete_history: Statement,
+    pub(crate) delete_rows: Statement,
+    pub(crate) delete_histories: Statement,
     pub(crate) attempts_of: Statement,
     pub(crate) counts: Statement,
     insert_head: Arc<str>,
@@ -126,6 +131,10 @@ impl Statements {
             by_ids: of(&query::by_ids(dialect, "{columns}"))?,
             known_ids: of(&query::by_ids(dialect, "{id}"))?,
             save: of(&write::save(dialect, table, own))?,
+            delete_row: of(delete::DELETE_ROW)?,
+            delete_history: of(delete::DELETE_HISTORY)?,
+            delete_rows: of(&delete::delete_rows(dialect))?,
+            delete_histories: of(&delete::delete_histories(dialect))?,
             attempts_of: of(query::ATTEMPTS_OF)?,
             counts: of(query::COUNTS)?,
             insert_head: of(write::INSERT_HEAD)?.text,
@@ -197,6 +206,10 @@ impl Statements {
             ("by_ids", text(&self.by_ids)),
             ("known_ids", text(&self.known_ids)),
             ("save", text(&self.save)),
+            ("delete_row", text(&self.delete_row)),
+            ("delete_history", text(&self.delete_history)),
+            ("delete_rows", text(&self.delete_rows)),
+            ("delete_histories", text(&self.delete_histories)),
             ("attempts_of", text(&self.attempts_of)),
             ("counts", text(&self.counts)),
         ]

@@ -74,6 +74,13 @@ impl Selection {
         self.read(template, &what.join(", "))
     }
 
+    /// The id of each row as it is stored, and its place in the order.
+    pub(crate) fn ids_and_places(&self, template: &Template<'_>) -> Result<Bound> {
+        let places = self.order.iter().map(|(column, _)| column.place(template.dialect()));
+        let what: Vec<_> = ["{id}".to_owned()].into_iter().chain(places).collect();
+        self.read(template, &what.join(", "))
+    }
+
     /// Only the place of each row in the order.
     pub(crate) fn places(&self, template: &Template<'_>) -> Result<Bound> {
         let what: Vec<_> = self.order.iter().map(|(column, _)| column.place(template.dialect())).collect();
