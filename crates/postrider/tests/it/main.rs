@@ -23,6 +23,7 @@ mod own_entity;
 mod pool;
 mod repository;
 mod repository_delete;
+mod repository_isolation;
 mod repository_own;
 mod repository_paging;
 mod repository_save;
