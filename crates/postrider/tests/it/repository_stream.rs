@@ -110,8 +110,10 @@ async fn a_million_rows_on_sqlite_are_streamed_in_constant_memory() {
         count += 1;
         bytes += row.body.map_or(0, |body| body.len());
     }
-    println!("{count} rows, {bytes} bytes of bodies; VmHWM {before} kB before, {} kB after", peak());
+    let after = peak();
+    println!("{count} rows, {bytes} bytes of bodies; VmHWM {before} kB before, {after} kB after");
     assert_eq!(count, 1_000_000);
+    assert!(after < 128 * 1024, "{after} kB");
 }
 
 /// The peak of this process's resident memory, in kB.
