@@ -1,7 +1,7 @@
 //! Contract C7.1: rows are deleted with their history, and never while they are being delivered.
 
 use postrider::ErrorKind;
-use postrider::model::{Kind, OutboxId};
+use postrider::model::{IdType, Kind, OutboxEntity as _, OutboxId};
 use postrider::store::{Claim, Cursor, Deleted, Direction, Query};
 
 use super::repository_own::{OrderMail, Shop, tenant};
@@ -133,6 +133,36 @@ on_each! {
         assert_eq!(shop.rows().delete_batch(&Query::new(), 0).await.unwrap_err().kind(), ErrorKind::Invalid);
         assert_eq!(told(shop.rows().delete_by(&Query::new().is_in("id", [] as [OutboxId; 0])).await.unwrap()), (0, 0));
         assert_eq!(shop.rows().count().await.unwrap(), 2);
+    }
+
+    /// Ids that are stored as text are ids like any others.
+    async fn rows_whose_ids_are_stored_as_text_have_the_same_repository(world: World) {
+        let table = OrderMail::table().unwrap().with_id_type(IdType::Text);
+        let shop = Shop::in_table(&world, table).await;
+        let mut mails: Vec<_> = (0..20).map(|_| shop.draft("one")).collect();
+        shop.save(&mails).await;
+        mails.sort_by_key(|mail| mail.row.id);
+        let ids: Vec<_> = mails.iter().map(|mail| mail.row.id).collect();
+        let (root, one) = (shop.rows(), shop.repository.scoped(&tenant("one")));
+        let found = |mails: Vec<OrderMail>| mails.into_iter().map(|mail| mail.row.id).collect::<Vec<_>>();
+        let up = Query::new().order_by("id", Direction::Ascending);
+        let page = root.page(&up.clone().limit(5)).await.unwrap();
+        assert_eq!(found(page.rows), ids[..5]);
+        assert_eq!(found(root.find_by(&up.clone().after(page.next.unwrap())).await.unwrap()), ids[5..]);
+        assert_eq!(found(one.find_by(&up.clone().gt("id", ids[17])).await.unwrap()), ids[18..]);
+        assert_eq!(found(one.find_by(&up.is_in("id", [ids[3], ids[4]])).await.unwrap()), ids[3..5]);
+        assert_eq!(one.select(&Query::new().eq("id", ids[0]), &["id"]).await.unwrap(), [[ids[0].into()]]);
+        assert_eq!(found(one.find_by(&Query::new().matching(&mails[2], &["id"])).await.unwrap()), ids[2..3]);
+        assert_eq!(found(root.find_all_by_id(&ids[..3]).await.unwrap()), ids[..3]);
+        with_history(&shop, ids[1]).await;
+        let claim = claimed(&shop, ids[0]).await;
+        assert_eq!(root.delete_by_id(ids[0]).await.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(told(one.delete_all_by_id(&ids[..2]).await.unwrap()), (1, 1));
+        assert_eq!(lines(&shop).await, 0);
+        assert_eq!(root.delete_batch(&Query::new().lt("id", ids[4]), 100).await.unwrap(), 2);
+        assert_eq!(told(one.delete_all().await.unwrap()), (16, 1));
+        root.mark_sent(claim, world.now()).await.unwrap();
+        assert!(one.delete_by_id(ids[0]).await.unwrap());
     }
 
     /// Contract C7.1: whoever claims while rows are deleted keeps what was claimed.

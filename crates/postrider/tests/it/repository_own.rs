@@ -96,8 +96,13 @@ pub(crate) struct Shop<'w> {
 
 impl<'w> Shop<'w> {
     pub(crate) async fn on(world: &'w World) -> Self {
+        Self::in_table(world, OrderMail::table().unwrap()).await
+    }
+
+    pub(crate) async fn in_table(world: &'w World, table: TableDef) -> Self {
         let clock: Arc<dyn Clock> = world.clock.clone();
-        let repository = OutboxRepository::new(Arc::clone(&world.database), Arc::clone(&clock)).unwrap();
+        let database = Arc::clone(&world.database);
+        let repository = OutboxRepository::with_table(database, Arc::clone(&clock), table).unwrap();
         schema::migrate::<OrderMail>(&world.database, &clock, repository.table()).await.unwrap();
         Self { world, repository }
     }
