@@ -10,6 +10,7 @@ mod bench;
 mod claims;
 mod delivery;
 mod history;
+mod repository;
 mod row;
 mod scopes;
 mod states;
@@ -56,10 +57,18 @@ use listed;
 /// The rules that every entity keeps.
 #[must_use]
 pub fn rules<E: OutboxEntity>() -> Vec<Rule<E>> {
-    [row::rules(), writing::rules(), states::rules(), history::rules(), claims::rules(), delivery::rules()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        row::rules(),
+        writing::rules(),
+        states::rules(),
+        history::rules(),
+        claims::rules(),
+        delivery::rules(),
+        repository::rules(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Holds an entity whose rows belong to tenants to the contract of rows; returns what was tried.
