@@ -38,7 +38,8 @@ impl<E: OutboxEntity, S> Rows<E, S> {
     /// sent: no notification, no trigger.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`] if a row belongs to a tenant outside of this scope;
+    /// [`ErrorKind::Invalid`] if a row belongs to a tenant outside of this scope, or its dedupe key is
+    /// empty or longer than [`OutboxRow::MAX_DEDUPE_KEY_BYTES`]: nothing was sent;
     /// [`ErrorKind::TransactionGone`] if the database undid the caller's transaction;
     /// [`ErrorKind::Transient`] for a deferred SQLite transaction that could not get the write
     /// lock: begin with BEGIN IMMEDIATE.
@@ -67,10 +68,10 @@ impl<E: OutboxEntity, S> Rows<E, S> {
             )));
         }
         let foreign = |entity: &&E| self.tenant.as_ref().is_some_and(|tenant| entity.tenant() != tenant);
-        match entities.iter().find(foreign) {
-            Some(entity) => Err(Error::invalid(format!("the row {} belongs to another tenant", entity.row().id))),
-            None => Ok(()),
+        if let Some(entity) = entities.iter().find(foreign) {
+            return Err(Error::invalid(format!("the row {} belongs to another tenant", entity.row().id)));
         }
+        entities.iter().try_for_each(|entity| check_key(entity.row()))
     }
 
     async fn insert_chunk(&self, connection: &mut dyn Connection, chunk: &[E]) -> Result<Vec<Inserted>> {
@@ -165,6 +166,19 @@ impl<E: OutboxEntity, S> Rows<E, S> {
             }
         }
         Ok(())
+    }
+}
+
+/// One limit on every database, in bytes: none of them may cut a key, or complain of an index.
+fn check_key(row: &OutboxRow) -> Result<()> {
+    match row.dedupe_key.len() {
+        1..=OutboxRow::MAX_DEDUPE_KEY_BYTES => Ok(()),
+        0 => Err(Error::invalid(format!("the dedupe key of the row {} is empty", row.id))),
+        bytes => Err(Error::invalid(format!(
+            "the dedupe key of the row {} is {bytes} bytes long; at most {} are allowed",
+            row.id,
+            OutboxRow::MAX_DEDUPE_KEY_BYTES
+        ))),
     }
 }
 

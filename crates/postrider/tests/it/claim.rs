@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use postrider::ErrorKind;
-use postrider::model::{Clock, Kind, OutboxId, OutboxStatus, Timestamp};
+use postrider::model::{Clock, Kind, OutboxId, OutboxStatus, TenantId, Timestamp};
 use postrider::store::{Claim, ClaimOrder, Dialect};
 
 use super::support::{World, on_each, seconds, start};
@@ -215,7 +215,7 @@ on_each! {
             draft.row.state.next_attempt_at = start().minus(seconds(back));
             draft.row.created_at = start().minus(seconds(back));
             if !tenant.is_empty() {
-                draft.tenant_id = postrider::model::TenantId::new(tenant).unwrap();
+                draft.tenant_id = TenantId::new(tenant).unwrap();
             }
             drafts.push(draft);
         }
@@ -224,6 +224,44 @@ on_each! {
         let claimed = world.rows().claim_due(&order(&world, 10)).await.unwrap();
         let found: Vec<_> = claimed.iter().map(|claimed| claimed.claim.id).collect();
         assert_eq!(found, expected);
+    }
+
+    /// Contract C5.2, case C35: rows of every kind of due, of root and of tenants, without a scope; also of
+    /// a tenant that nobody has heard of before.
+    async fn due_rows_of_every_status_are_claimed_for_all_tenants(world: World) {
+        let tenants = ["", "a", "b", "c"].map(|name| match name {
+            "" => TenantId::ROOT,
+            name => TenantId::new(name).unwrap(),
+        });
+        let mut expected = Vec::new();
+        for tenant in &tenants {
+            for status in ["pending", "failed", "sending", "requeued"] {
+                let mut draft = world.draft();
+                draft.tenant_id = tenant.clone();
+                draft.row.max_attempts = if status == "requeued" { 1 } else { 5 };
+                let id = draft.row.id;
+                world.insert(vec![draft]).await;
+                if status != "pending" {
+                    let token = claim(&world, id).await.unwrap();
+                    if status != "sending" {
+                        world.rows().record_failure(token, world.now(), "no", world.now()).await.unwrap();
+                    }
+                    if status == "requeued" {
+                        assert_eq!(world.state(id).await.status, OutboxStatus::Dead);
+                        world.rows().requeue(id, world.now(), "ops").await.unwrap();
+                    }
+                }
+                expected.push((world.state(id).await.next_attempt_at, id));
+                world.clock.advance(seconds(1));
+            }
+        }
+        world.clock.advance(seconds(100));
+        expected.sort();
+        let mut claimed = Vec::new();
+        for _ in 0..expected.len() {
+            claimed.extend(world.rows().claim_due(&order(&world, 1)).await.unwrap().into_iter().map(|one| one.claim.id));
+        }
+        assert_eq!(claimed, expected.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), "in the order of their times");
     }
 
     /// Higher priority goes first among rows that are claimed together.

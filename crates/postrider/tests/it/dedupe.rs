@@ -57,6 +57,27 @@ on_each! {
         }
     }
 
+    /// Contract C1.4, case C33: one limit in bytes on every database, before any SQL; nothing is cut.
+    async fn a_key_over_the_limit_is_refused_before_any_sql(world: World) {
+        let mut open = world.database.begin().await.unwrap();
+        for (letter, characters) in [("k", 0), ("k", 256), ("k", 768), ("k", 769), ("k", 3_000), ("k", 10_000),
+                                     ("😀", 64), ("😀", 255), ("😀", 10_000)] {
+            let long = keyed(&world, &letter.repeat(characters));
+            let refused = world.rows().insert(open.connection(), &[long]).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Invalid, "{letter} {characters}");
+        }
+        let head = "h".repeat(254);
+        for key in [format!("{head}1"), format!("{head}2"), "😀".repeat(63) + "abc"] {
+            assert_eq!(key.len(), 255);
+            let row = keyed(&world, &key);
+            let id = row.row.id;
+            assert_eq!(world.rows().insert(open.connection(), &[row]).await.unwrap(), [Inserted::Created(id)]);
+        }
+        open.commit().await.unwrap();
+        let found = world.rows().find_by_dedupe_key(&format!("{head}2")).await.unwrap().unwrap();
+        assert!(found.row.dedupe_key.ends_with('2'));
+    }
+
     /// Contract C2.3, C6.3: the same key in two tenants and in root: three rows.
     async fn a_key_binds_within_its_tenant(world: World) {
         let (a, b) = (TenantId::new("a").unwrap(), TenantId::new("b").unwrap());

@@ -115,6 +115,17 @@ async fn an_older_table_gets_the_checks_of_documents_on_postgres() {
     world.sql("UPDATE postrider_outbox SET payload = '[1]'").await;
 }
 
+/// Case C40: steps are known by their number, not by a checksum of a text, and no line end of a checkout
+/// gets into them. What a real table has otherwise is refused by looking at it.
+#[test]
+fn line_ends_change_no_step() {
+    for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::Mysql] {
+        for statement in create_tables::<NotificationRow>(dialect).unwrap() {
+            assert!(!statement.contains('\r'), "{statement}");
+        }
+    }
+}
+
 /// The texts for one's own migration tool are those that `migrate` runs.
 #[test]
 fn the_ddl_is_given_as_text() {
