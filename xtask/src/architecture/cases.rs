@@ -35,7 +35,7 @@ pub(super) fn violations(document: &str, read: impl Fn(&str) -> Option<String>) 
 
 /// A test is a function, or a module of one test on several databases.
 fn has_test(text: &str, name: &str) -> bool {
-    [format!("fn {name}("), format!("mod {name} {{")].iter().any(|form| text.contains(form))
+    [format!("fn {name}("), format!("fn {name}<"), format!("mod {name} {{")].iter().any(|form| text.contains(form))
 }
 
 #[cfg(test)]
