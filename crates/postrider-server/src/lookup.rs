@@ -140,27 +140,33 @@ struct Table {
 impl Table {
     fn new(dialect: Dialect) -> Result<Self> {
         let table = NotificationRow::table()?;
+        let quoted = |name: &str| quoted(dialect, name);
         let name = match table.schema() {
             Some(schema) => format!("{}.{}", quoted(schema), quoted(table.name())),
             None => quoted(table.name()),
         };
-        Ok(Self { dialect, name, tenant: table.tenant().map(quoted), table })
+        let tenant = table.tenant().map(quoted);
+        Ok(Self { dialect, name, tenant, table })
     }
 
     fn column(&self, column: Column) -> String {
-        quoted(self.table.column(column))
+        quoted(self.dialect, self.table.column(column))
     }
 
     fn place(&self, n: usize) -> String {
         match self.dialect {
-            Dialect::Sqlite => format!("?{n}"),
-            _ => format!("${n}"),
+            Dialect::Postgres => format!("${n}"),
+            // Each place stands once, and in order.
+            _ => "?".to_owned(),
         }
     }
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{name}\"")
+fn quoted(dialect: Dialect, name: &str) -> String {
+    match dialect {
+        Dialect::Mysql => format!("`{name}`"),
+        _ => format!("\"{name}\""),
+    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub(super) struct Global {
     /// The configuration file [default: ./postrider.toml, if there is one].
     #[arg(long, global = true, value_name = "PATH")]
     pub(super) config: Option<PathBuf>,
-    /// The database: `sqlite:PATH` or `postgres://user@host/name` [default: sqlite:postrider.db].
+    /// The database: `sqlite:PATH`, `postgres://user@host/name` or `mysql://user@host/name`
+    /// [default: sqlite:postrider.db].
     #[arg(long, global = true, value_name = "URL")]
     pub(super) database: Option<String>,
     /// Sets any other setting, such as dispatch.concurrency=8.

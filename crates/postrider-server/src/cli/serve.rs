@@ -181,7 +181,7 @@ fn banner(context: &Context) -> Result<(), Failure> {
     let folder = environment::folder();
     let database = match &config.database {
         DatabaseAddress::Sqlite(path) => format!("the SQLite file {}", folder.join(path).display()),
-        DatabaseAddress::Postgres(_) => config.database.to_string(),
+        DatabaseAddress::Postgres(_) | DatabaseAddress::Mysql(_) => config.database.to_string(),
     };
     let email = match &relay {
         Some(relay) => format!("to the relay {relay}"),

@@ -1,6 +1,6 @@
-//! The address of the database: a SQLite file or a PostgreSQL server.
+//! The address of the database: a SQLite file, or a server of PostgreSQL, MariaDB or MySQL.
 //!
-//! The library's driver reads the rest of a PostgreSQL address; here it is told apart, and shown
+//! The library's driver reads the rest of a server's address; here it is told apart, and shown
 //! without its secrets.
 
 use std::fmt;
@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 pub(crate) enum DatabaseAddress {
     /// A file.
     Sqlite(PathBuf),
-    /// A server; may hold a password.
+    /// A PostgreSQL server; may hold a password.
     Postgres(String),
+    /// A MariaDB or MySQL server; may hold a password.
+    Mysql(String),
 }
 
 impl DatabaseAddress {
-    /// Reads `sqlite:PATH` or `postgres://…`; a relative path is taken from `folder`.
+    /// Reads `sqlite:PATH`, `postgres://…` or `mysql://…`; a relative path is taken from `folder`.
     pub(super) fn parse(text: &str, folder: Option<&Path>) -> Result<Self, String> {
         let text = text.trim();
         if let Some(rest) = text.strip_prefix("sqlite:") {
@@ -33,15 +35,29 @@ impl DatabaseAddress {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Self::Postgres(text.to_owned()));
         }
-        Err("sqlite:PATH or postgres://user:password@host:5432/database is expected".to_owned())
+        if text.starts_with("mysql://") || text.starts_with("mariadb://") {
+            return Ok(Self::Mysql(text.to_owned()));
+        }
+        Err("sqlite:PATH, postgres://user:password@host:5432/database or mysql://user:password@host:3306/database is \
+             expected"
+            .to_owned())
     }
 }
 
 impl DatabaseAddress {
+    /// What runs there, for people.
+    pub(crate) fn product(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "SQLite",
+            Self::Postgres(_) => "PostgreSQL",
+            Self::Mysql(_) => "MariaDB or MySQL",
+        }
+    }
+
     /// True if user or password of a server seem to hold characters that must be percent-encoded:
     /// what follows the first of them was then taken for host, port or path.
     pub(crate) fn seems_badly_encoded(&self) -> bool {
-        let Self::Postgres(url) = self else { return false };
+        let (Self::Postgres(url) | Self::Mysql(url)) = self else { return false };
         let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
         let Some((login, _)) = rest.rsplit_once('@').filter(|_| !rest.starts_with('/')) else { return false };
         let is_code = |after: &str| after.get(..2).is_some_and(|two| two.bytes().all(|b| b.is_ascii_hexdigit()));
@@ -53,7 +69,7 @@ impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(url) => f.write_str(&without_secrets(url)),
+            Self::Postgres(url) | Self::Mysql(url) => f.write_str(&without_secrets(url)),
         }
     }
 }
@@ -66,7 +82,7 @@ impl fmt::Debug for DatabaseAddress {
 
 /// The address without password and parameters, whatever characters they hold.
 fn without_secrets(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (login, place) = match rest.rsplit_once('@') {
         Some((login, place)) => (Some(login), place),
         None => (None, rest),
@@ -91,6 +107,8 @@ mod tests {
             ("postgres://me@host/db", "postgres://me@host/db"),
             ("postgresql://host/db", "postgresql://host/db"),
             ("postgres:///db?host=/run&password=secret", "postgres:///db"),
+            ("mysql://me:secret@host:3306/db", "mysql://me:***@host:3306/db"),
+            ("mariadb://me:a@b/c?d@host/db?socket=/run/x", "mariadb://me:***@host/db"),
         ] {
             let address = DatabaseAddress::parse(url, None).unwrap();
             assert_eq!(address.to_string(), shown);
@@ -108,6 +126,8 @@ mod tests {
             ("postgres://me:a%2Fb@host/db", false),
             ("postgres://me@host/db", false),
             ("postgres:///db?host=/run&password=a@b", false),
+            ("mysql://me:12#34@host/db", true),
+            ("mariadb://me:a%2Fb@host/db", false),
             ("sqlite:a@b.db", false),
         ] {
             assert_eq!(DatabaseAddress::parse(url, None).unwrap().seems_badly_encoded(), noticed, "{url}");
@@ -124,7 +144,7 @@ mod tests {
         ] {
             assert_eq!(DatabaseAddress::parse(text, None), Ok(DatabaseAddress::Sqlite(path.into())));
         }
-        for text in ["sqlite:", "sqlite::memory:", "sqlite:a.db?mode=ro", "a.db", "mysql://h/db"] {
+        for text in ["sqlite:", "sqlite::memory:", "sqlite:a.db?mode=ro", "a.db", "mssql://h/db", "mysql:h"] {
             assert!(DatabaseAddress::parse(text, None).is_err(), "{text}");
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Config {
     pub(crate) database: DatabaseAddress,
     /// Where that address comes from.
     pub(crate) database_origin: Origin,
-    /// Most connections to a PostgreSQL.
+    /// Most connections to a server.
     pub(crate) connections: u32,
     /// The folder of templates.
     pub(crate) templates: Option<PathBuf>,

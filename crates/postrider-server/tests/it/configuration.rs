@@ -25,7 +25,7 @@ fn a_wrong_value_names_file_line_key_and_what_is_allowed() {
             "postrider.toml:2: [dispatch] has no key \"concurency\"; did you mean \"concurrency\"?",
         ),
         ("databse = \"sqlite:x.db\"\n", "postrider.toml:1: there is no key \"databse\"; did you mean \"database\"?"),
-        ("database = \"mysql://root:hunter2@h/d\"\n", "postrider.toml:1: database: sqlite:PATH or postgres://"),
+        ("database = \"mssql://root:hunter2@h/d\"\n", "postrider.toml:1: database: sqlite:PATH, postgres://"),
         ("node = \n", "postrider.toml:1: "),
         ("[email]\nfrom = \"a@example.com\"\n", "postrider.toml:2: email.from is set, but email.host is not"),
         ("[email]\nhost = \"relay\"\n", "postrider.toml:2: email.host is set, but email.from is not"),

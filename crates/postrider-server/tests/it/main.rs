@@ -11,4 +11,5 @@ mod relay;
 mod rows;
 mod send;
 mod serve;
+mod servers;
 mod support;

@@ -62,7 +62,7 @@ fn a_secret_is_never_shown() {
     assert_eq!(values.text(&setting::PASSWORD), Some("hunter2"));
     let shown = values.shown().find(|shown| shown.key == "email.password").unwrap();
     assert_eq!((shown.value.as_deref(), shown.origin.as_str()), (Some("***"), "a/p.toml:7"));
-    let refused = refusal(&setting::DATABASE, &text("mysql://root:hunter2@host/db"));
+    let refused = refusal(&setting::DATABASE, &text("mssql://root:hunter2@host/db"));
     assert!(!refused.contains("hunter2"), "{refused}");
     let values = put(&setting::DATABASE, &text("postgres://me:hunt@er2@host:1/db?password=x")).unwrap();
     let shown = values.shown().find(|shown| shown.key == "database").unwrap();

@@ -43,7 +43,8 @@ impl MysqlDatabase {
         let options = MySqlConnectOptions::from_str(url).map_err(|_| {
             Error::new(
                 ErrorKind::Configuration,
-                "the database address cannot be read; it looks like mysql://user:password@host:3306/database",
+                "the database address cannot be read; it looks like mysql://user:password@host:3306/database, and \
+                 characters such as @ : / ? # % in user and password are percent-encoded (@ is %40, / is %2F, # is %23)",
             )
         })?;
         let pool = MySqlPoolOptions::new()
