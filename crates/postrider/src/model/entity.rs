@@ -130,3 +130,34 @@ impl OutboxEntity for NotificationRow {
         Ok(Self { row, tenant_id })
     }
 }
+
+/// The ready-made entity of a table without tenants: our columns alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SystemRow {
+    /// The embedded row.
+    pub row: OutboxRow,
+}
+
+impl OutboxEntity for SystemRow {
+    type Tenancy = Ownership;
+
+    fn table() -> Result<TableDef> {
+        TableDef::new("postrider_outbox")
+    }
+
+    fn own_columns() -> &'static [OwnColumn] {
+        &[]
+    }
+
+    fn row(&self) -> &OutboxRow {
+        &self.row
+    }
+
+    fn own_values(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn assemble(row: OutboxRow, _: TenantId, _own: Vec<Value>) -> Result<Self> {
+        Ok(Self { row })
+    }
+}

@@ -24,7 +24,7 @@ mod view;
 pub use address::MailAddress;
 pub use clock::{Clock, SystemClock};
 pub use column::Column;
-pub use entity::{ByTenant, NotificationRow, OutboxEntity, Ownership, Tenancy};
+pub use entity::{ByTenant, NotificationRow, OutboxEntity, Ownership, SystemRow, Tenancy};
 pub use id::OutboxId;
 pub use ledger::{AddressState, Ledger, LedgerEntry, Role};
 pub use outcome::{Blame, FailureScope, InDoubt, InDoubtPolicy, Outcome, Reject, Retry, Sent, Suppress};

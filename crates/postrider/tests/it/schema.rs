@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use postrider::ErrorKind;
-use postrider::model::{Clock, NotificationRow, OutboxEntity, SystemClock};
-use postrider::store::schema::{create_tables, migrate, missing_columns};
-use postrider::store::{Database, Dialect, PostgresDatabase, Query, SqliteDatabase, Synchronous};
+use postrider::model::{Clock, NotificationRow, OutboxEntity, SystemClock, SystemRow, TableDef, TenantId};
+use postrider::store::schema::{create_tables, migrate, missing_columns, script, steps, version};
+use postrider::store::{Database, Dialect, OutboxRepository, PostgresDatabase, Query, SqliteDatabase, Synchronous};
 use postrider_testkit::database::TestDatabase;
 
 use super::support::{World, drop_document_checks, on_each};
@@ -74,6 +74,47 @@ on_each! {
         let now = SystemClock::new().now();
         let claimed = world.rows().claim(rows[0].row.id, now, now.plus(std::time::Duration::from_secs(9)), "n").await.unwrap();
         assert!(claimed.unwrap().entity.is_ok());
+    }
+}
+
+on_each! {
+    /// How many steps were run is known, and where they never were.
+    async fn the_version_tells_how_many_steps_were_run(world: World) {
+        let clock: Arc<dyn Clock> = world.clock.clone();
+        let table = world.repository.table();
+        let known = steps::<NotificationRow>(world.database.dialect(), table).unwrap().len();
+        assert_eq!(version(&world.database, &clock, table).await.unwrap(), Some(known));
+        world.sql("DELETE FROM postrider_outbox_schema").await;
+        assert_eq!(version(&world.database, &clock, table).await.unwrap(), Some(0));
+        world.sql("DROP TABLE postrider_outbox_schema").await;
+        assert_eq!(version(&world.database, &clock, table).await.unwrap(), None);
+    }
+
+    /// A table without tenants, and a row in it, by the ready-made entity.
+    async fn a_table_without_tenants_has_a_ready_made_entity(world: World) {
+        let clock: Arc<dyn Clock> = world.clock.clone();
+        let table = TableDef::new("system_mail").unwrap();
+        migrate::<SystemRow>(&world.database, &clock, &table).await.unwrap();
+        let rows = OutboxRepository::<SystemRow>::with_table(Arc::clone(&world.database), clock, table).unwrap().root();
+        world.sql("INSERT INTO system_mail (channel, recipient_address) VALUES ('email', 'alice@example.com')").await;
+        let listed = rows.page(&Query::new().limit(10)).await.unwrap().rows;
+        assert_eq!((listed.len(), listed[0].view().tenant()), (1, TenantId::root()));
+    }
+}
+
+/// One text, of all steps or of those that are new.
+#[test]
+fn the_ddl_is_given_as_one_text() {
+    let table = NotificationRow::table().unwrap().in_schema("shop").unwrap();
+    for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::Mysql] {
+        let all = script::<NotificationRow>(dialect, &table, 0).unwrap();
+        assert!(all.starts_with("-- The outbox postrider_outbox in the schema shop on "), "{all}");
+        let parts = steps::<NotificationRow>(dialect, &table).unwrap();
+        for statement in parts.concat() {
+            assert!(all.contains(&format!("\n{statement};\n")), "{statement}");
+        }
+        let rest = script::<NotificationRow>(dialect, &table, parts.len()).unwrap();
+        assert_eq!(rest.lines().count(), 1, "{rest}");
     }
 }
 

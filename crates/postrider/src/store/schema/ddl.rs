@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::model::column::{self, Column};
-use crate::model::{IdType, Kind, OutboxEntity, OwnColumn, TableDef, Value};
+use crate::model::{IdType, Kind, OutboxEntity, OwnColumn, TableDef};
 use crate::store::Dialect;
 use crate::store::statements::ATTEMPT_BATCH;
 
@@ -16,7 +16,19 @@ use crate::store::statements::ATTEMPT_BATCH;
 /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if a name of the entity's is no
 /// identifier.
 pub fn create_tables<E: OutboxEntity>(dialect: Dialect) -> Result<Vec<String>> {
-    Ok(Ddl::new(dialect, &E::table()?, E::own_columns()).steps().concat())
+    Ok(steps::<E>(dialect, &E::table()?)?.concat())
+}
+
+/// The numbered steps that make the tables of an entity in `table`, the first of them version 1; a
+/// step that this database has no use for is empty. A released step is never changed: who has run
+/// the first `n` runs the rest to have the tables of this version.
+///
+/// # Errors
+/// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if a column of the application's
+/// own is no identifier or has the name of another.
+pub fn steps<E: OutboxEntity>(dialect: Dialect, table: &TableDef) -> Result<Vec<Vec<String>>> {
+    table.check_own(E::own_columns())?;
+    Ok(Ddl::new(dialect, table, E::own_columns()).steps())
 }
 
 /// Documents that other languages write too, and the ends of their constraints' names.
@@ -231,53 +243,6 @@ impl Ddl {
             // Finished rows stay; each left two dead versions, which must be cleaned up early.
             Dialect::Postgres => " WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0)",
         }
-    }
-
-    pub(super) fn create_version_table(&self) -> String {
-        format!(
-            "CREATE TABLE IF NOT EXISTS {} ({} {} PRIMARY KEY, {} {} NOT NULL)",
-            self.qualified(&self.table.version_name()),
-            self.quoted("version"),
-            self.type_of(Kind::Int),
-            self.quoted("applied_at"),
-            self.type_of(Kind::Time),
-        )
-    }
-
-    pub(super) fn read_version(&self) -> String {
-        format!("SELECT MAX({}) FROM {}", self.quoted("version"), self.qualified(&self.table.version_name()))
-    }
-
-    pub(super) fn write_version(&self) -> String {
-        let places = match self.dialect {
-            Dialect::Postgres => "$1, $2",
-            Dialect::Sqlite | Dialect::Mysql => "?, ?",
-        };
-        let (version, at) = (self.quoted("version"), self.quoted("applied_at"));
-        format!("INSERT INTO {} ({version}, {at}) VALUES ({places})", self.qualified(&self.table.version_name()))
-    }
-
-    /// Keeps other nodes waiting: to the end of the transaction, on MariaDB and MySQL to
-    /// [`Self::unlock`]. SQLite has its one write lock already.
-    pub(super) fn lock(&self) -> Option<&'static str> {
-        match self.dialect {
-            Dialect::Postgres => Some("SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, 0))) AS held"),
-            Dialect::Sqlite => None,
-            // Such locks are the whole server's, and their names at most 64 characters long.
-            Dialect::Mysql => Some("SELECT COALESCE(GET_LOCK(SHA1(CONCAT(COALESCE(DATABASE(), ''), ?)), 25), 0)"),
-        }
-    }
-
-    /// Lets the others go on, where the lock belongs to the session.
-    pub(super) fn unlock(&self) -> Option<&'static str> {
-        match self.dialect {
-            Dialect::Postgres | Dialect::Sqlite => None,
-            Dialect::Mysql => Some("DO RELEASE_LOCK(SHA1(CONCAT(COALESCE(DATABASE(), ''), ?)))"),
-        }
-    }
-
-    pub(super) fn lock_key(&self) -> Value {
-        format!("postrider schema of {}", self.qualified(self.table.name())).into()
     }
 
     pub(super) fn type_of(&self, kind: Kind) -> &'static str {

@@ -55,9 +55,7 @@ pub async fn migrate<E: OutboxEntity>(
 
 async fn run(connection: &mut dyn Connection, ddl: &Ddl, now: Timestamp) -> Result<usize> {
     connection.execute(&ddl.create_version_table(), &[]).await?;
-    let found = connection.fetch(&ddl.read_version(), &[], &[Kind::Int]).await?;
-    let at: Option<i64> = found.into_iter().flatten().next().map_or(Ok(None), Option::try_from)?;
-    let at = usize::try_from(at.unwrap_or(0)).unwrap_or(0);
+    let at = ddl.version(connection).await?;
     let steps = ddl.steps();
     if at > steps.len() {
         let (known, kind) = (steps.len(), ErrorKind::Configuration);

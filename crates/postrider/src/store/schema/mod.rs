@@ -11,10 +11,14 @@ mod ddl;
 mod finding;
 mod mend;
 mod migrate;
+mod script;
 mod types;
 mod verify;
+mod versions;
 
-pub use ddl::create_tables;
+pub use ddl::{create_tables, steps};
 pub use finding::Finding;
 pub use migrate::migrate;
+pub use script::script;
 pub use verify::{missing_columns, require, verify};
+pub use versions::version;
