@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use postrider::model::column::{self, Column};
-use postrider::model::{Kind, NotificationRow, OutboxEntity, OutboxId, Value};
+use postrider::model::{IdType, Kind, OutboxId, TableDef, Value};
 use postrider::store::Dialect;
 use postrider::{Error, ErrorKind, Result};
 use serde_json::{Map, Value as Json, json};
@@ -66,13 +66,13 @@ pub(crate) async fn resolve(store: &Store, named: &Named) -> Result<OutboxId> {
         Named::Whole(id) => return Ok(*id),
         Named::Beginning { text, least, most } => (text, least, most),
     };
-    let table = Table::new(store.database.dialect())?;
+    let table = Table::new(store);
     let id = table.column(column::ID);
     let (low, high) = (table.place(1), table.place(2));
     let limit = MAX_LISTED + 1;
     let from = &table.name;
     let sql = format!("SELECT {id} FROM {from} WHERE {id} >= {low} AND {id} <= {high} ORDER BY {id} LIMIT {limit}");
-    let values = [Value::from(*least), Value::from(*most)];
+    let values = [table.id(*least), table.id(*most)];
     let found = store.database.reader().await?.fetch(&sql, &values, &[Kind::Uuid]).await?;
     let ids: Vec<Uuid> = found.into_iter().flatten().filter_map(|value| Uuid::try_from(value).ok()).collect();
     match ids.as_slice() {
@@ -95,7 +95,7 @@ pub(crate) async fn resolve(store: &Store, named: &Named) -> Result<OutboxId> {
 /// # Errors
 /// What the database says.
 pub(crate) async fn readable(store: &Store, id: OutboxId) -> Result<Option<Map<String, Json>>> {
-    let table = Table::new(store.database.dialect())?;
+    let table = Table::new(store);
     let mut columns: Vec<(&str, String, Kind)> =
         column::ALL.iter().map(|column| (column.name, table.column(*column), column.kind)).collect();
     if let Some(tenant) = &table.tenant {
@@ -105,7 +105,7 @@ pub(crate) async fn readable(store: &Store, id: OutboxId) -> Result<Option<Map<S
     let kinds: Vec<Kind> = columns.iter().map(|(.., kind)| *kind).collect();
     let (names, from, key, place) = (names.join(", "), &table.name, table.column(column::ID), table.place(1));
     let sql = format!("SELECT {names} FROM {from} WHERE {key} = {place}");
-    let found = store.database.reader().await?.fetch(&sql, &[id.as_uuid().into()], &kinds).await?;
+    let found = store.database.reader().await?.fetch(&sql, &[table.id(id.as_uuid())], &kinds).await?;
     let row = found.into_iter().next();
     Ok(row.map(|values| {
         columns.iter().zip(values).map(|((name, ..), value)| ((*name).to_owned(), shown(name, value))).collect()
@@ -129,24 +129,32 @@ fn shown(column: &str, value: Value) -> Json {
     }
 }
 
-/// The names of the ready-made table, quoted.
-struct Table {
+/// The names of the outbox's table, quoted.
+struct Table<'a> {
     dialect: Dialect,
     name: String,
     tenant: Option<String>,
-    table: postrider::model::TableDef,
+    table: &'a TableDef,
 }
 
-impl Table {
-    fn new(dialect: Dialect) -> Result<Self> {
-        let table = NotificationRow::table()?;
+impl<'a> Table<'a> {
+    fn new(store: &'a Store) -> Self {
+        let (dialect, table) = (store.database.dialect(), store.table());
         let quoted = |name: &str| quoted(dialect, name);
         let name = match table.schema() {
             Some(schema) => format!("{}.{}", quoted(schema), quoted(table.name())),
             None => quoted(table.name()),
         };
         let tenant = table.tenant().map(quoted);
-        Ok(Self { dialect, name, tenant, table })
+        Self { dialect, name, tenant, table }
+    }
+
+    /// An id as the table holds it.
+    fn id(&self, id: Uuid) -> Value {
+        match self.table.id_type() {
+            IdType::Text => id.to_string().into(),
+            _ => id.into(),
+        }
     }
 
     fn column(&self, column: Column) -> String {

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `config` | the settings: file, environment, flags |
+//! | `entity` | tables with tenants and without |
 //! | `start` | opens the database, builds the outbox |
 //! | `lookup` | rows by the beginning of an id; what is readable of a row that is not |
 //! | `signals` | what ends the daemon |
@@ -12,6 +13,7 @@
 
 mod cli;
 mod config;
+mod entity;
 mod lookup;
 mod signals;
 mod start;

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::logging::LogFormat;
 use super::output::ColorChoice;
-use super::{check, list, migrate, requeue, send, serve, show};
+use super::{check, list, migrate, requeue, schema, send, serve, show, wake};
 
 const ABOUT_ALL: &str = "\
 A transactional notification outbox: rows are written in your own database transaction, and \
@@ -53,6 +53,9 @@ pub(super) struct Global {
     /// [default: sqlite:postrider.db].
     #[arg(long, global = true, value_name = "URL")]
     pub(super) database: Option<String>,
+    /// The outbox, where the configuration has several: the name in its section `[[outbox]]`.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) outbox: Option<String>,
     /// Sets any other setting, such as dispatch.concurrency=8.
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
@@ -78,6 +81,8 @@ pub(super) enum Command {
     List(list::List),
     Show(show::Show),
     Requeue(requeue::Requeue),
+    Wake(wake::Wake),
     Migrate(migrate::Migrate),
+    Schema(schema::Schema),
     Check(check::Check),
 }

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use clap::Args;
 use postrider::model::SystemClock;
+use postrider::store::schema::Finding as Verified;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::failure::Failure;
 use super::output::{Color, Output};
 use super::run::Context;
-use crate::config::{DatabaseAddress, Shown};
+use super::{schema, words};
+use crate::config::{DatabaseAddress, OutboxConfig, Shown};
 use crate::start::{self, PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
@@ -37,16 +39,22 @@ pub(super) struct Check {
 #[derive(Serialize)]
 struct Finding {
     name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outbox: Option<String>,
     ok: bool,
     message: String,
+    /// What the tables lack or have otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Json>,
 }
 
 impl Finding {
     fn new(name: &'static str, found: postrider::Result<String>) -> Self {
-        match found {
-            Ok(message) => Self { name, ok: true, message },
-            Err(error) => Self { name, ok: false, message: error.to_string() },
-        }
+        let (ok, message) = match found {
+            Ok(message) => (true, message),
+            Err(error) => (false, error.to_string()),
+        };
+        Self { name, outbox: None, ok, message, findings: Vec::new() }
     }
 }
 
@@ -54,7 +62,9 @@ impl Check {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut findings =
             vec![Finding::new("e-mail", self.email(context).await), Finding::new("templates", templates(context))];
-        findings.extend(database(context).await);
+        for one in context.outboxes()? {
+            findings.extend(outbox(one).await);
+        }
         let settings: Vec<Shown> = context.values.shown().collect();
         let output = context.output;
         if output.is_json() {
@@ -105,7 +115,8 @@ fn person(output: Output, context: &Context, settings: Vec<Shown>, findings: &[F
     }
     for finding in findings {
         let mark = if finding.ok { output.paint("ok     ", Color::Green) } else { output.paint("PROBLEM", Color::Red) };
-        output.line(&format!("{mark}  {}: {}", finding.name, finding.message))?;
+        let whose = finding.outbox.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
+        output.line(&format!("{mark}  {}{whose}: {}", finding.name, words::printable(&finding.message)))?;
     }
     Ok(())
 }
@@ -118,20 +129,31 @@ fn templates(context: &Context) -> postrider::Result<String> {
     })
 }
 
-async fn database(context: &Context) -> Vec<Finding> {
-    let address = &context.config.database;
+/// The database of an outbox, and its tables.
+async fn outbox(outbox: &OutboxConfig) -> Vec<Finding> {
+    let address = &outbox.database;
+    let of = |finding: Finding| Finding { outbox: outbox.name.clone(), ..finding };
     if let DatabaseAddress::Sqlite(path) = address
         && !path.exists()
         && path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     {
         let message = format!("{address} does not exist yet; serve, send and migrate make it");
-        return vec![Finding::new("database", Ok(message))];
+        return vec![of(Finding::new("database", Ok(message)))];
     }
-    let store = match Store::open(&context.config, Purpose::Change, PATIENCE).await {
+    let store = match Store::open(outbox, Purpose::Change, PATIENCE).await {
         Ok(store) => store,
-        Err(error) => return vec![Finding::new("database", Err(error))],
+        Err(error) => return vec![of(Finding::new("database", Err(error)))],
     };
-    let table = store.require_table().await.map(|()| "has all columns".to_owned());
+    let usable = store.require_usable().await;
+    let found = store.verify().await.unwrap_or_default();
     store.close().await;
-    vec![Finding::new("database", Ok(format!("{address} answers"))), Finding::new("table", table)]
+    let mut table = Finding::new("table", usable.map(|()| so_far(store.table().name(), &found)));
+    table.findings = found.iter().map(schema::told).collect();
+    vec![of(Finding::new("database", Ok(format!("{address} answers")))), of(table)]
+}
+
+/// A table that can be used, and what could be better.
+fn so_far(table: &str, found: &[Verified]) -> String {
+    let advice: String = found.iter().map(|finding| format!("; advice: {finding}")).collect();
+    format!("{table} has all that is needed{advice}")
 }

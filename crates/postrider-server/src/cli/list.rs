@@ -10,8 +10,9 @@ use super::failure::Failure;
 use super::output::Color;
 use super::run::Context;
 use super::words;
-use crate::lookup;
+use crate::entity::no_tenants;
 use crate::start::{PATIENCE, Purpose, Store};
+use crate::{lookup, served_by};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,46 +49,22 @@ pub(super) fn tenant(text: &str) -> postrider::Result<TenantId> {
 
 impl List {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
-        let store = Store::open(&context.config, Purpose::Read, PATIENCE).await?;
+        let store = Store::open(context.outbox()?, Purpose::Read, PATIENCE).await?;
         store.require_table().await?;
-        let repository = store.repository()?;
-        let page = match &self.tenant {
-            Some(tenant) => self.page(&repository.scoped(tenant)).await,
-            None => self.page(&repository.root()).await,
-        }?;
-        let mut unreadable = Vec::with_capacity(page.unreadable.len());
-        for (id, error) in &page.unreadable {
-            unreadable.push(Unreadable::look(&store, *id, error).await?);
+        match &self.tenant {
+            Some(_) if !store.has_tenants() => Err(no_tenants().into()),
+            Some(tenant) => {
+                let rows = store.repository::<NotificationRow>()?.scoped(tenant);
+                tell(context, &store, self.page(&rows).await?).await
+            }
+            None => served_by!(store, E => {
+                let rows = store.repository::<E>()?.root();
+                tell(context, &store, self.page(&rows).await?).await
+            }),
         }
-        store.close().await;
-        let output = context.output;
-        let rows = page.rows;
-        if output.is_json() {
-            let views = rows.iter().map(|row| json!(row.view()));
-            return output.json(&views.chain(unreadable.iter().map(Unreadable::json)).collect::<Vec<Json>>());
-        }
-        for row in &unreadable {
-            output.note(&format!("the row {} cannot be read: {}", row.id(), words::printable(&row.why)));
-        }
-        if rows.is_empty() && page.unreadable.is_empty() {
-            output.note("no rows");
-            return Ok(());
-        }
-        let tenants = rows.iter().any(|row| !row.tenant_id.is_root());
-        let mut heading = vec!["ID", "STATUS", "CHANNEL", "TO", "ATTEMPTS", "CREATED (UTC)", "SUBJECT"];
-        if tenants {
-            heading.insert(1, "TENANT");
-        }
-        let readable = rows.iter().map(|row| cells(row.view(), tenants));
-        let cells = readable.chain(unreadable.iter().map(|row| row.cells(tenants))).collect::<Vec<_>>();
-        output.table(&heading, &cells)?;
-        if let Some(last) = page.next.and_then(|next| next.row()) {
-            output.note(&format!("more: postrider list --before {last}"));
-        }
-        Ok(())
     }
 
-    async fn page<S>(&self, rows: &Rows<NotificationRow, S>) -> postrider::Result<Page<NotificationRow>> {
+    async fn page<E: OutboxEntity, S>(&self, rows: &Rows<E, S>) -> postrider::Result<Page<E>> {
         let mut query = Query::new().limit(usize::try_from(self.limit).unwrap_or(usize::MAX));
         if let Some(status) = self.status {
             query = query.eq("status", status);
@@ -101,6 +78,39 @@ impl List {
         }
         rows.page(&query).await
     }
+}
+
+async fn tell<E: OutboxEntity>(context: &Context, store: &Store, page: Page<E>) -> Result<(), Failure> {
+    let mut unreadable = Vec::with_capacity(page.unreadable.len());
+    for (id, error) in &page.unreadable {
+        unreadable.push(Unreadable::look(store, *id, error).await?);
+    }
+    store.close().await;
+    let output = context.output;
+    let rows = page.rows;
+    if output.is_json() {
+        let views = rows.iter().map(|row| json!(row.view()));
+        return output.json(&views.chain(unreadable.iter().map(Unreadable::json)).collect::<Vec<Json>>());
+    }
+    for row in &unreadable {
+        output.note(&format!("the row {} cannot be read: {}", row.id(), words::printable(&row.why)));
+    }
+    if rows.is_empty() && page.unreadable.is_empty() {
+        output.note("no rows");
+        return Ok(());
+    }
+    let tenants = rows.iter().any(|row| !row.tenant().is_root());
+    let mut heading = vec!["ID", "STATUS", "CHANNEL", "TO", "ATTEMPTS", "CREATED (UTC)", "SUBJECT"];
+    if tenants {
+        heading.insert(1, "TENANT");
+    }
+    let readable = rows.iter().map(|row| cells(row.view(), tenants));
+    let cells = readable.chain(unreadable.iter().map(|row| row.cells(tenants))).collect::<Vec<_>>();
+    output.table(&heading, &cells)?;
+    if let Some(last) = page.next.and_then(|next| next.row()) {
+        output.note(&format!("more: postrider list --before {last}{}", store.flag()));
+    }
+    Ok(())
 }
 
 /// A row that cannot be read as a whole. It stands at the end of its page.

@@ -16,9 +16,11 @@ mod migrate;
 mod output;
 mod requeue;
 mod run;
+mod schema;
 mod send;
 mod serve;
 mod show;
+mod wake;
 mod words;
 
 pub(crate) use run::main;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use postrider::model::{NotificationRow, OutboxId, OutboxStatus, Timestamp};
+use postrider::model::{OutboxEntity, OutboxId, OutboxStatus, Timestamp};
 use postrider::store::{Expiry, Requeue as Done, Root, Rows};
 use postrider::{Error, ErrorKind};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use super::run::Context;
 use super::words;
 use crate::config::environment;
 use crate::lookup::{self, Named};
+use crate::served_by;
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
@@ -57,15 +58,19 @@ struct Answer {
 impl Requeue {
     /// Goes on with the others after a row that cannot be requeued; the first failure ends it.
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
-        let store = Store::open(&context.config, Purpose::Change, PATIENCE).await?;
+        let store = Store::open(context.outbox()?, Purpose::Change, PATIENCE).await?;
         store.require_table().await?;
-        let rows = store.repository()?.root();
+        served_by!(store, E => self.run_on::<E>(context, &store).await)
+    }
+
+    async fn run_on<E: OutboxEntity>(self, context: &Context, store: &Store) -> Result<(), Failure> {
+        let rows = store.repository::<E>()?.root();
         let expiry = self.expiry(store.clock.now())?;
         let actor = self.actor.or_else(environment::person).unwrap_or_else(|| "command line".to_owned());
         let mut answers = Vec::new();
         let mut failures = Vec::new();
         for named in &self.ids {
-            match requeue_one(&rows, named, &store, expiry, &actor).await {
+            match requeue_one(&rows, named, store, expiry, &actor).await {
                 Ok(answer) => answers.push(answer),
                 Err(error) => failures.push(Failure::from(error)),
             }
@@ -92,8 +97,8 @@ impl Requeue {
     }
 }
 
-async fn requeue_one(
-    rows: &Rows<NotificationRow, Root>,
+async fn requeue_one<E: OutboxEntity>(
+    rows: &Rows<E, Root>,
     named: &Named,
     store: &Store,
     expiry: Expiry,
@@ -112,13 +117,13 @@ async fn requeue_one(
 }
 
 /// A row whose time is over would only be suppressed once more.
-async fn refuse_expired(rows: &Rows<NotificationRow, Root>, id: OutboxId, now: Timestamp) -> postrider::Result<()> {
+async fn refuse_expired<E: OutboxEntity>(rows: &Rows<E, Root>, id: OutboxId, now: Timestamp) -> postrider::Result<()> {
     let found = match rows.find_by_id(id).await {
         // What cannot be read can be requeued all the same.
         Err(error) if error.kind() == ErrorKind::Decode => None,
         found => found?,
     };
-    let row = found.map(|row| row.row).filter(|row| row.state.status != OutboxStatus::Pending);
+    let row = found.map(|entity| entity.row().clone()).filter(|row| row.state.status != OutboxStatus::Pending);
     match row.and_then(|row| row.expires_at).filter(|at| *at <= now) {
         None => Ok(()),
         Some(at) => Err(Error::invalid(format!(

@@ -11,16 +11,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use postrider::accept::{Enqueued, Notification, NotificationService};
-use postrider::model::{NotificationRow, OutboxId, OutboxRow, TenantId, Timestamp};
+use postrider::accept::{Enqueued, Notification};
+use postrider::model::{OutboxId, TenantId, Timestamp};
 use postrider::render::TemplateCatalogue;
-use postrider::store::{Connection, Inserted};
-use postrider::{ErrorKind, Result};
+use postrider::store::Inserted;
+use postrider::{ErrorKind, Outbox};
 use serde::Serialize;
 
 use super::failure::Failure;
 use super::run::Context;
 use super::{given, list, words};
+use crate::entity::Entity;
+use crate::served_by;
 use crate::start::{self, PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
@@ -137,21 +139,34 @@ impl Send {
         let channels = start::channels(config)?;
         // A template that is broken must not stop a message without one.
         let templates = if self.template.is_some() { start::templates(config)? } else { TemplateCatalogue::new() };
-        let store = Store::open(config, Purpose::Write, PATIENCE).await?;
-        store.require_or_make_table().await?;
-        let outbox = store.outbox(channels, templates)?;
+        let store = Store::open(context.outbox()?, Purpose::Write, PATIENCE).await?;
+        store.require_writable().await?;
         let notification = notification.at(store.clock.now())?;
-        let notification = Arc::new(notification);
-        let (service, tenant) = (outbox.service().clone(), self.tenant.clone());
+        served_by!(store, E => {
+            let outbox = store.outbox::<E>(channels, templates)?;
+            self.write(context, &store, &outbox, notification).await
+        })
+    }
+
+    async fn write<E: Entity>(
+        &self,
+        context: &Context,
+        store: &Store,
+        outbox: &Outbox<E>,
+        notification: Notification,
+    ) -> Result<(), Failure> {
+        let work = Arc::new((outbox.service().clone(), self.tenant.clone(), notification));
         let enqueued = outbox
             .in_transaction(move |connection| {
-                let (service, tenant) = (service.clone(), tenant.clone());
-                let notification = Arc::clone(&notification);
-                Box::pin(async move { write(connection, &service, tenant, &notification).await })
+                let work = Arc::clone(&work);
+                Box::pin(async move {
+                    let (service, tenant, notification) = &*work;
+                    E::enqueue(connection, service, tenant.as_ref(), notification).await
+                })
             })
             .await;
         let enqueued = enqueued.map_err(|error| {
-            let bare = error.kind() == ErrorKind::Template && config.templates.is_none();
+            let bare = error.kind() == ErrorKind::Template && context.config.templates.is_none();
             let failure = Failure::from(error);
             if bare {
                 failure.hint("templates are read from the folder that the setting `templates` names")
@@ -168,7 +183,7 @@ impl Send {
             self.tell(context, &answers)?;
         }
         let failed = match self.wait {
-            Some(seconds) => wait::wait(&store, &mut answers, seconds, context.output).await?,
+            Some(seconds) => wait::wait::<E>(store, &mut answers, seconds, context.output).await?,
             None => None,
         };
         store.close().await;
@@ -208,19 +223,5 @@ impl Send {
             ));
         }
         Ok(())
-    }
-}
-
-async fn write(
-    connection: &mut dyn Connection,
-    service: &NotificationService<NotificationRow>,
-    tenant: Option<TenantId>,
-    notification: &Notification,
-) -> Result<Enqueued> {
-    let tenant_id = tenant.clone().unwrap_or(TenantId::ROOT);
-    let make = |row: OutboxRow| NotificationRow { row, tenant_id: tenant_id.clone() };
-    match &tenant {
-        None => service.root().enqueue(connection, notification, make).await,
-        Some(tenant) => service.scoped(tenant).enqueue(connection, notification, make).await,
     }
 }

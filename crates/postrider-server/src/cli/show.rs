@@ -12,6 +12,7 @@ use super::output::{Color, Output};
 use super::run::Context;
 use super::words;
 use crate::lookup::{self, Named};
+use crate::served_by;
 use crate::start::{PATIENCE, Purpose, Store};
 
 const EXAMPLES: &str = "\
@@ -36,25 +37,31 @@ struct Answer<'a> {
 
 impl Show {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
-        let store = Store::open(&context.config, Purpose::Read, PATIENCE).await?;
+        let store = Store::open(context.outbox()?, Purpose::Read, PATIENCE).await?;
         store.require_table().await?;
-        let rows = store.repository()?.root();
         let id = lookup::resolve(&store, &self.id).await?;
-        let row = match rows.find_by_id(id).await {
-            Ok(found) => found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {id}")))?,
-            Err(error) if error.kind() == ErrorKind::Decode => return unreadable(context, &store, id, error).await,
-            Err(error) => return Err(error.into()),
-        };
-        let history = with_success(rows.history(id).await?, row.view());
-        let now = store.clock.now();
-        store.close().await;
-        let output = context.output;
-        if output.is_json() {
-            return output.json(&Answer { row: row.view(), history: history.iter().map(line_json).collect() });
-        }
-        person(output, row.view(), now)?;
-        story(output, &history)
+        served_by!(store, E => show::<E>(context, &store, id).await)
     }
+}
+
+async fn show<E: OutboxEntity>(context: &Context, store: &Store, id: OutboxId) -> Result<(), Failure> {
+    let rows = store.repository::<E>()?.root();
+    let row = match rows.find_by_id(id).await {
+        Ok(found) => found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {id}")))?,
+        Err(error) if error.kind() == ErrorKind::Decode => {
+            return unreadable::<E>(context, store, id, error).await;
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let history = with_success(rows.history(id).await?, row.view());
+    let now = store.clock.now();
+    store.close().await;
+    let output = context.output;
+    if output.is_json() {
+        return output.json(&Answer { row: row.view(), history: history.iter().map(line_json).collect() });
+    }
+    person(output, row.view(), now)?;
+    story(output, &history)
 }
 
 /// The history, and the latest success: a plain one stands in the row alone.
@@ -86,11 +93,16 @@ fn line_json(line: &HistoryLine) -> Json {
 }
 
 /// A row that cannot be read as a whole: what can be read of it, and why the rest cannot.
-async fn unreadable(context: &Context, store: &Store, id: OutboxId, error: Error) -> Result<(), Failure> {
+async fn unreadable<E: OutboxEntity>(
+    context: &Context,
+    store: &Store,
+    id: OutboxId,
+    error: Error,
+) -> Result<(), Failure> {
     let row = lookup::readable(store, id).await?;
     let row = row.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no row {id}")))?;
     // Its status may be what cannot be read; then its history is not found either.
-    let history = store.repository()?.root().history(id).await.unwrap_or_default();
+    let history = store.repository::<E>()?.root().history(id).await.unwrap_or_default();
     store.close().await;
     let output = context.output;
     if output.is_json() {

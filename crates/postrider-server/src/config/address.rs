@@ -6,6 +6,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use postrider::store::Dialect;
+
 /// Where the rows are. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum DatabaseAddress {
@@ -45,6 +47,15 @@ impl DatabaseAddress {
 }
 
 impl DatabaseAddress {
+    /// Which SQL is spoken there.
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres(_) => Dialect::Postgres,
+            Self::Mysql(_) => Dialect::Mysql,
+        }
+    }
+
     /// What runs there, for people.
     pub(crate) fn product(&self) -> &'static str {
         match self {

@@ -37,7 +37,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Writes a duration so that [`parse`] reads it.
-pub(super) fn display(duration: Duration) -> String {
+pub(crate) fn display(duration: Duration) -> String {
     let mut millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if millis == 0 {
         return "0s".to_owned();

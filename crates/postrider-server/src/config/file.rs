@@ -3,12 +3,15 @@
 //! Refuses what it does not know, with file, line and the nearest known key. Whether a value is
 //! allowed is for `layers`, which knows the line from here.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use postrider::Result;
 use toml::de::{DeTable, DeValue};
 
 use super::error::wrong;
+use super::layers::Origin;
+use super::section::{self, Section};
 use super::setting::{self, Setting};
 use super::suggest;
 
@@ -36,6 +39,7 @@ pub(super) enum Raw {
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) entries: Vec<Entry>,
+    pub(super) sections: Vec<Section>,
 }
 
 impl File {
@@ -47,36 +51,50 @@ impl File {
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|cause| wrong(format!("{shown} cannot be read: {cause}")).caused_by(cause))?;
-        Ok(Self { path: path.to_owned(), entries: parse(&shown.to_string(), &text)? })
+        let (entries, sections) = parse(path, &text)?;
+        Ok(Self { path: path.to_owned(), entries, sections })
     }
 }
 
-/// All entries of the text.
-fn parse(path: &str, text: &str) -> Result<Vec<Entry>> {
+/// All entries of the text, and its sections of outboxes.
+fn parse(path: &Path, text: &str) -> Result<(Vec<Entry>, Vec<Section>)> {
     let table = DeTable::parse(text).map_err(|cause| {
         let line = cause.span().map_or(1, |span| line_of(text, span.start));
-        wrong(format!("{path}:{line}: {}", cause.message().replace('\n', ", ")))
+        wrong(format!("{}:{line}: {}", path.display(), cause.message().replace('\n', ", ")))
     })?;
-    let mut entries = Vec::new();
+    let (mut entries, mut sections) = (Vec::new(), Vec::new());
     let reader = Reader { path, text };
+    for (name, value) in table.get_ref() {
+        if name.get_ref() == section::LIST {
+            sections = section::sections(&reader, value.get_ref(), &reader.origin(&name.span()))?;
+        }
+    }
     reader.table("", table.get_ref(), &mut entries)?;
-    Ok(entries)
+    Ok((entries, sections))
 }
 
 fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-struct Reader<'a> {
-    path: &'a str,
+pub(super) struct Reader<'a> {
+    path: &'a Path,
     text: &'a str,
 }
 
 impl Reader<'_> {
+    /// The place of a part of the text.
+    pub(super) fn origin(&self, span: &Range<usize>) -> Origin {
+        Origin::File(self.path.to_owned(), line_of(self.text, span.start))
+    }
+
     fn table(&self, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entry>) -> Result<()> {
         for (name, value) in table {
             let line = line_of(self.text, name.span().start);
             let key = format!("{prefix}{}", name.get_ref());
+            if key == section::LIST {
+                continue;
+            }
             let section = format!("{key}.");
             if let DeValue::Table(inner) = value.get_ref()
                 && setting::ALL.iter().any(|setting| setting.key.starts_with(&section))
@@ -91,7 +109,7 @@ impl Reader<'_> {
     }
 
     fn unknown(&self, prefix: &str, name: &str, section: &str, line: usize) -> postrider::Error {
-        let path = self.path;
+        let path = self.path.display();
         if setting::ALL.iter().any(|setting| setting.key.starts_with(section)) {
             return wrong(format!("{path}:{line}: {name:?} is a section: write [{prefix}{name}]"));
         }
@@ -118,6 +136,9 @@ impl Reader<'_> {
 /// The keys and sections that may stand directly in a section.
 fn known_in(prefix: &str) -> Vec<&'static str> {
     let mut known: Vec<&str> = Vec::new();
+    if prefix.is_empty() {
+        known.push(section::LIST);
+    }
     for setting in setting::ALL {
         if let Some(rest) = setting.key.strip_prefix(prefix) {
             let name = rest.split('.').next().unwrap_or(rest);
@@ -129,7 +150,7 @@ fn known_in(prefix: &str) -> Vec<&'static str> {
     known
 }
 
-fn raw(value: &DeValue<'_>) -> Raw {
+pub(super) fn raw(value: &DeValue<'_>) -> Raw {
     match value {
         DeValue::String(text) => Raw::Text(text.as_ref().to_owned()),
         DeValue::Integer(number) if number.radix() == 10 => Raw::Number(number.as_str().to_owned()),
@@ -150,16 +171,16 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        parse("postrider.toml", text).unwrap_err().to_string()
+        parse(Path::new("postrider.toml"), text).unwrap_err().to_string()
     }
 
     #[test]
     fn keys_of_sections_are_found_with_their_lines() {
         let text = "database = \"sqlite:a.db\"\n\n[email]\nhost = \"h\"\n[email.timeouts]\nmail = \"1m\"\n";
-        let entries = parse("f", text).unwrap();
+        let (entries, _) = parse(Path::new("f"), text).unwrap();
         let found: Vec<_> = entries.iter().map(|entry| (entry.setting.key, entry.line)).collect();
         assert_eq!(found, [("database", 1), ("email.host", 4), ("email.timeouts.mail", 6)]);
-        let dotted = parse("f", "dispatch.batch = 5").unwrap();
+        let (dotted, _) = parse(Path::new("f"), "dispatch.batch = 5").unwrap();
         assert_eq!(dotted[0].setting.key, "dispatch.batch");
     }
 
@@ -177,7 +198,7 @@ mod tests {
             message.contains("postrider.toml:2: there is no key \"host\"; \"host\" belongs into [email]"),
             "{message}"
         );
-        assert!(refusal("zzzzzz = 1").contains("there is no key \"zzzzzz\". Known are: database, "));
+        assert!(refusal("zzzzzz = 1").contains("there is no key \"zzzzzz\". Known are: outbox, database, "));
         assert!(refusal("[emial]\nhost = \"x\"").contains("did you mean \"email\"?"));
         assert!(refusal("email = 1").contains("is a section: write [email]"));
     }

@@ -3,20 +3,18 @@
 //! Every value is checked in the layer that it came from, so that a refusal names the file and
 //! line, the variable or the flag; and every value keeps its origin for `postrider check`.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use postrider::Result;
 use serde::Serialize;
 
-use super::address::DatabaseAddress;
 use super::error::wrong;
 use super::file::{File, Raw};
-use super::setting::{self, Kind, Setting};
-use super::value::{self, Value};
-use super::{environment, suggest};
+use super::givens::Givens;
+use super::section::Section;
+use super::{environment, setting, suggest};
 
 /// The file that is read if there is one and no other is named.
 const DEFAULT_FILE: &str = "postrider.toml";
@@ -73,18 +71,12 @@ pub(crate) struct Shown {
 }
 
 /// The settings of all layers, checked one by one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Values {
-    given: BTreeMap<&'static str, Given>,
+    given: Givens,
+    sections: Vec<Section>,
     file: Option<PathBuf>,
     ignored: Vec<String>,
-}
-
-#[derive(Debug)]
-struct Given {
-    value: Value,
-    shown: String,
-    origin: Origin,
 }
 
 impl Values {
@@ -93,24 +85,25 @@ impl Values {
     /// # Errors
     /// [`ErrorKind::Configuration`](postrider::ErrorKind::Configuration), naming the place.
     pub(crate) fn gather(sources: Sources) -> Result<Self> {
-        let mut values = Self { given: BTreeMap::new(), file: None, ignored: Vec::new() };
+        let mut values = Self::default();
         for setting in setting::ALL {
             if let Some(text) = setting.default {
-                values.put(setting, &Raw::Text(text.to_owned()), Origin::Default)?;
+                values.given.put(setting, &Raw::Text(text.to_owned()), Origin::Default)?;
             }
         }
         if let Some(path) = file_to_read(sources.file)? {
             let file = File::read(&path)?;
             for entry in &file.entries {
                 let origin = Origin::File(file.path.clone(), entry.line);
-                values.put(entry.setting, &entry.value, origin)?;
+                values.given.put(entry.setting, &entry.value, origin)?;
             }
+            values.sections = file.sections;
             values.file = Some(path);
         }
         for setting in setting::ALL {
             let name = setting.variable();
             if let Some(text) = environment::variable(&name)? {
-                values.put(setting, &Raw::Text(text), Origin::Variable(name))?;
+                values.given.put(setting, &Raw::Text(text), Origin::Variable(name))?;
             }
         }
         values.ignored = unknown_variables();
@@ -135,38 +128,17 @@ impl Values {
                     "--set {key}: everybody on this machine can read it there; use {file} or {name}"
                 )));
             }
-            self.put(setting, &Raw::Text(text.to_owned()), Origin::Flag("--set"))?;
+            self.given.put(setting, &Raw::Text(text.to_owned()), Origin::Flag("--set"))?;
         }
         if let Some(text) = database {
-            self.put(&setting::DATABASE, &Raw::Text(text), Origin::Flag("--database"))?;
+            self.given.put(&setting::DATABASE, &Raw::Text(text), Origin::Flag("--database"))?;
         }
-        Ok(())
-    }
-
-    fn put(&mut self, setting: &'static Setting, raw: &Raw, origin: Origin) -> Result<()> {
-        let folder = match &origin {
-            Origin::File(path, _) => path.parent(),
-            Origin::Default | Origin::Variable(_) | Origin::Flag(_) => None,
-        };
-        let refused = |why: String| {
-            let what = match raw {
-                Raw::Text(text) if !setting.secret && !matches!(setting.kind, Kind::Database) => {
-                    format!(" is {text:?}")
-                }
-                Raw::Number(text) if !setting.secret => format!(" is {text}"),
-                _ => String::new(),
-            };
-            wrong(format!("{origin}: {}{what}: {why}", setting.key))
-        };
-        let (value, shown) = value::read(setting, raw, folder).map_err(refused)?;
-        let shown = if setting.secret { "***".to_owned() } else { shown };
-        self.given.insert(setting.key, Given { value, shown, origin });
         Ok(())
     }
 
     /// All settings as people see them.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Shown> {
-        setting::ALL.into_iter().map(|setting| match self.given.get(setting.key) {
+        setting::ALL.into_iter().map(|setting| match self.given.given(setting) {
             Some(given) => Shown {
                 key: setting.key,
                 value: Some(given.shown.clone()),
@@ -175,6 +147,11 @@ impl Values {
             },
             None => Shown { key: setting.key, value: None, unset: setting.unset, origin: Origin::Default.to_string() },
         })
+    }
+
+    /// The sections of outboxes; none where the settings alone name the one that there is.
+    pub(super) fn sections(&self) -> &[Section] {
+        &self.sections
     }
 
     /// The file that was read, if any.
@@ -186,59 +163,13 @@ impl Values {
     pub(crate) fn ignored(&self) -> &[String] {
         &self.ignored
     }
+}
 
-    pub(super) fn origin(&self, setting: &Setting) -> Origin {
-        self.given.get(setting.key).map_or(Origin::Default, |given| given.origin.clone())
-    }
+impl Deref for Values {
+    type Target = Givens;
 
-    pub(super) fn text(&self, setting: &Setting) -> Option<&str> {
-        match self.value(setting) {
-            Some(Value::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(super) fn path(&self, setting: &Setting) -> Option<&Path> {
-        match self.value(setting) {
-            Some(Value::Path(path)) => Some(path),
-            _ => None,
-        }
-    }
-
-    pub(super) fn database(&self, setting: &Setting) -> Option<&DatabaseAddress> {
-        match self.value(setting) {
-            Some(Value::Database(address)) => Some(address),
-            _ => None,
-        }
-    }
-
-    pub(super) fn number(&self, setting: &Setting) -> Option<u64> {
-        match self.value(setting) {
-            Some(Value::Number(number)) => Some(*number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn duration(&self, setting: &Setting) -> Option<Duration> {
-        match self.value(setting) {
-            Some(Value::Duration(duration)) => Some(*duration),
-            _ => None,
-        }
-    }
-
-    pub(super) fn durations(&self, setting: &Setting) -> Option<&[Duration]> {
-        match self.value(setting) {
-            Some(Value::Durations(durations)) => Some(durations),
-            _ => None,
-        }
-    }
-
-    pub(super) fn switch(&self, setting: &Setting) -> bool {
-        matches!(self.value(setting), Some(Value::Switch(true)))
-    }
-
-    fn value(&self, setting: &Setting) -> Option<&Value> {
-        self.given.get(setting.key).map(|given| &given.value)
+    fn deref(&self) -> &Givens {
+        &self.given
     }
 }
 

@@ -14,10 +14,13 @@ mod duration;
 pub(crate) mod environment;
 mod error;
 mod file;
+mod givens;
 mod layers;
 mod node;
+mod outbox;
 mod relay;
 mod secret;
+mod section;
 mod setting;
 mod suggest;
 mod typed;
@@ -25,6 +28,7 @@ mod value;
 
 pub(crate) use address::DatabaseAddress;
 pub(crate) use layers::{Shown, Sources, Values};
+pub(crate) use outbox::OutboxConfig;
 pub(crate) use typed::Config;
 
-pub(crate) use duration::parse as parse_duration;
+pub(crate) use duration::{display as display_duration, parse as parse_duration};

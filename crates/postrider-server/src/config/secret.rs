@@ -4,6 +4,7 @@ use std::path::Path;
 
 use postrider::{Error, Result};
 
+use super::address::DatabaseAddress;
 use super::error::wrong;
 use super::layers::Origin;
 
@@ -19,6 +20,14 @@ pub(super) fn read(path: &Path, key: &str, origin: &Origin) -> Result<String> {
         return Err(wrong(format!("{origin}: {key}: the file {} is empty", path.display())));
     }
     Ok(secret.to_owned())
+}
+
+/// The address of a database in a file.
+///
+/// # Errors
+/// As [`read`]; also if it is no address.
+pub(super) fn address(path: &Path, key: &str, origin: &Origin) -> Result<DatabaseAddress> {
+    DatabaseAddress::parse(&read(path, key, origin)?, None).map_err(|why| wrong(format!("{}: {why}", path.display())))
 }
 
 /// The text of a file that a setting names.

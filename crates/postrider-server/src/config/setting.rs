@@ -105,6 +105,28 @@ pub(super) static TIMEOUT_DATA_START: Setting = duration("email.timeouts.data_st
 pub(super) static TIMEOUT_DATA_BLOCK: Setting = duration("email.timeouts.data_block", 1, "3m");
 pub(super) static TIMEOUT_DATA_END: Setting = duration("email.timeouts.data_end", 1, "10m");
 
+pub(super) static OUTBOX_NAME: Setting = optional("outbox.name", Kind::Text, "none");
+pub(super) static OUTBOX_DATABASE: Setting = optional("outbox.database", Kind::Database, "database");
+pub(super) static OUTBOX_DATABASE_FILE: Setting = optional("outbox.database_file", Kind::Path, "none");
+pub(super) static OUTBOX_CONNECTIONS: Setting =
+    optional("outbox.database_connections", Kind::Number { least: 2, most: 1_000 }, "database_connections");
+pub(super) static OUTBOX_TABLE: Setting = optional("outbox.table", Kind::Text, "postrider_outbox");
+pub(super) static OUTBOX_SCHEMA: Setting = optional("outbox.schema", Kind::Text, "the connection's own");
+pub(super) static OUTBOX_TENANT: Setting = optional("outbox.tenant", Kind::Text, "none");
+pub(super) static OUTBOX_ID_TYPE: Setting = optional("outbox.id_type", Kind::Choice(&["binary", "text"]), "binary");
+
+/// What stands in a section `[[outbox]]` of the file; variables and flags have none of these.
+pub(super) static OUTBOX: [&Setting; 8] = [
+    &OUTBOX_NAME,
+    &OUTBOX_DATABASE,
+    &OUTBOX_DATABASE_FILE,
+    &OUTBOX_CONNECTIONS,
+    &OUTBOX_TABLE,
+    &OUTBOX_SCHEMA,
+    &OUTBOX_TENANT,
+    &OUTBOX_ID_TYPE,
+];
+
 /// All settings, in the order in which they are shown.
 pub(super) static ALL: [&Setting; 35] = [
     &DATABASE,

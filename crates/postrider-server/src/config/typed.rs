@@ -6,21 +6,17 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::dispatch::DispatchConfig;
 
-use super::address::DatabaseAddress;
 use super::error::wrong;
-use super::layers::{Origin, Values};
+use super::layers::Values;
+use super::outbox::{self, OutboxConfig};
 use super::relay::{self, Relay};
-use super::{node, secret, setting};
+use super::{node, setting};
 
 /// What the program was told.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Where the rows are.
-    pub(crate) database: DatabaseAddress,
-    /// Where that address comes from.
-    pub(crate) database_origin: Origin,
-    /// Most connections to a server.
-    pub(crate) connections: u32,
+    /// The outboxes, at least one.
+    pub(crate) outboxes: Vec<OutboxConfig>,
     /// The folder of templates.
     pub(crate) templates: Option<PathBuf>,
     /// The dispatcher's settings.
@@ -35,35 +31,13 @@ impl Config {
     /// # Errors
     /// [`ErrorKind::Configuration`](postrider::ErrorKind::Configuration), naming the place.
     pub(crate) fn new(values: &Values) -> Result<Self> {
-        let (database, database_origin) = database(values)?;
-        let connections = values.number(&setting::DATABASE_CONNECTIONS).unwrap_or(10);
         Ok(Self {
-            database,
-            database_origin,
-            connections: u32::try_from(connections).unwrap_or(u32::MAX),
+            outboxes: outbox::outboxes(values)?,
             templates: values.path(&setting::TEMPLATES).map(Path::to_owned),
             dispatch: dispatch(values)?,
             relay: relay::relay(values)?,
         })
     }
-}
-
-fn database(values: &Values) -> Result<(DatabaseAddress, Origin)> {
-    let origin = values.origin(&setting::DATABASE);
-    let given = values.database(&setting::DATABASE);
-    if let Some(path) = values.path(&setting::DATABASE_FILE)
-        && !matches!(origin, Origin::Flag(_))
-    {
-        let place = values.origin(&setting::DATABASE_FILE);
-        if origin != Origin::Default {
-            return Err(wrong(format!("database ({origin}) and database_file ({place}) are both set; keep one")));
-        }
-        let address = DatabaseAddress::parse(&secret::read(path, "database_file", &place)?, None)
-            .map_err(|why| wrong(format!("{}: {why}", path.display())))?;
-        return Ok((address, place));
-    }
-    let address = given.ok_or_else(|| wrong("there is no database".to_owned()))?;
-    Ok((address.clone(), origin))
 }
 
 fn dispatch(values: &Values) -> Result<DispatchConfig> {

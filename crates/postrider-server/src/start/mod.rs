@@ -10,4 +10,4 @@ mod store;
 
 pub(crate) use channels::{channels, relay, templates};
 pub(crate) use open::{PATIENCE, Purpose};
-pub(crate) use store::Store;
+pub(crate) use store::{Store, is_problem};

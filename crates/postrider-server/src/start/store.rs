@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::channel::Channel;
-use postrider::model::{NotificationRow, OutboxEntity};
+use postrider::model::{NotificationRow, OutboxEntity, TableDef, column};
 use postrider::render::TemplateCatalogue;
-use postrider::store::{OutboxRepository, schema};
+use postrider::store::OutboxRepository;
+use postrider::store::schema::{self, Finding};
 use postrider::{Error, ErrorKind, Outbox, Result};
 
 use super::open::{Opened, Purpose};
-use crate::config::{Config, DatabaseAddress};
+use crate::config::{DatabaseAddress, OutboxConfig};
 
-/// An outbox in an open database.
-#[derive(Debug)]
+/// An outbox in an open database. The schema's functions are told the table; which of the ready-made
+/// entities they are called for makes no difference, since neither has columns of its own.
+#[derive(Debug, Clone)]
 pub(crate) struct Store {
-    opened: Opened,
+    opened: Arc<Opened>,
+    outbox: OutboxConfig,
 }
 
 impl Deref for Store {
@@ -28,59 +31,133 @@ impl Deref for Store {
 }
 
 impl Store {
-    /// Opens the database and proves that it answers, within `limit` for a server.
+    /// Opens the outbox's database and proves that it answers, within `limit` for a server.
     ///
     /// # Errors
     /// As [`Opened::open`].
-    pub(crate) async fn open(config: &Config, purpose: Purpose, limit: Duration) -> Result<Self> {
-        let opened = Opened::open(&config.database, config.connections, purpose, limit).await?;
-        Ok(Self { opened })
+    pub(crate) async fn open(outbox: &OutboxConfig, purpose: Purpose, limit: Duration) -> Result<Self> {
+        let opened = Opened::open(&outbox.database, outbox.connections, purpose, limit).await?;
+        Ok(Self { opened: Arc::new(opened), outbox: outbox.clone() })
     }
 
-    /// The columns that the table lacks.
+    /// Another outbox of the same database.
+    pub(crate) fn beside(&self, outbox: &OutboxConfig) -> Self {
+        Self { opened: Arc::clone(&self.opened), outbox: outbox.clone() }
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &TableDef {
+        &self.outbox.table
+    }
+
+    /// The outbox's name in the configuration, if there may be several.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.outbox.name.as_deref()
+    }
+
+    /// Whether the table has a tenant column.
+    pub(crate) fn has_tenants(&self) -> bool {
+        self.table().tenant().is_some()
+    }
+
+    /// What the tables lack or have otherwise.
     ///
     /// # Errors
     /// What the database says.
-    pub(crate) async fn missing_columns(&self) -> Result<Vec<String>> {
-        let table = NotificationRow::table()?;
-        schema::missing_columns::<NotificationRow>(&self.database, &self.clock, &table).await
+    pub(crate) async fn verify(&self) -> Result<Vec<Finding>> {
+        schema::verify::<NotificationRow>(&self.database, &self.clock, self.table()).await
     }
 
-    /// Makes sure that the table can be used as it is.
+    async fn missing_columns(&self) -> Result<Vec<String>> {
+        schema::missing_columns::<NotificationRow>(&self.database, &self.clock, self.table()).await
+    }
+
+    /// Makes sure that the table has all columns, as looking at rows needs it.
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`], naming what is missing and the remedy.
     pub(crate) async fn require_table(&self) -> Result<()> {
         let missing = self.missing_columns().await?;
-        if missing.is_empty() { Ok(()) } else { Err(self.lacks(&missing)?) }
+        if missing.is_empty() { Ok(()) } else { Err(self.lacks(&missing)) }
     }
 
-    /// As [`Self::require_table`], but makes the tables in a SQLite file that has none.
+    /// Makes sure that rows can be delivered: the tables are as the library needs them.
     ///
     /// # Errors
-    /// As [`Self::require_table`].
-    pub(crate) async fn require_or_make_table(&self) -> Result<()> {
-        let missing = self.missing_columns().await?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let file = matches!(self.address, DatabaseAddress::Sqlite(_));
-        if file && has_no_table(&missing) {
-            return self.migrate().await.map(drop);
-        }
-        Err(self.lacks(&missing)?)
+    /// [`ErrorKind::Configuration`], naming what is wrong and the remedy.
+    pub(crate) async fn require_usable(&self) -> Result<()> {
+        self.require_table().await?;
+        self.judge(&self.verify().await?, is_problem)
     }
 
-    /// Makes or updates the tables; returns how many steps were run.
+    /// Makes sure that rows can be written as well; makes the tables in a SQLite file that has none.
+    ///
+    /// # Errors
+    /// As [`Self::require_usable`]; also if the table has columns that only its application fills.
+    pub(crate) async fn require_writable(&self) -> Result<()> {
+        let missing = self.missing_columns().await?;
+        let file = matches!(self.address, DatabaseAddress::Sqlite(_));
+        if file && self.has_no_table(&missing) {
+            return self.migrate().await.map(drop);
+        }
+        if !missing.is_empty() {
+            return Err(self.lacks(&missing));
+        }
+        let findings = self.verify().await?;
+        self.judge(&findings, is_problem)?;
+        let unwritten: Vec<&str> = findings.iter().filter_map(|finding| self.unwritten(finding)).collect();
+        if unwritten.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "rows of the table {} can only be written by its own application, which alone fills the columns {}; \
+                 what it writes is delivered",
+                self.table().name(),
+                unwritten.join(", ")
+            ),
+        ))
+    }
+
+    /// The name of a column of the outbox's table that only its application fills.
+    fn unwritten<'a>(&self, finding: &'a Finding) -> Option<&'a str> {
+        match finding {
+            Finding::Unwritten { table, column, .. } if table == self.table().name() => Some(column),
+            _ => None,
+        }
+    }
+
+    fn judge(&self, findings: &[Finding], counts: impl Fn(&Finding) -> bool) -> Result<()> {
+        let told: Vec<String> = findings.iter().filter(|finding| counts(finding)).map(ToString::to_string).collect();
+        if told.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the tables in {} cannot be used as they are: {}; `postrider schema --verify{}` has the statements \
+                 that mend them",
+                self.address,
+                told.join("; "),
+                self.flag()
+            ),
+        ))
+    }
+
+    /// Makes or updates the tables; returns how many steps were run. A table that its application
+    /// keeps is left alone.
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`] if they were made by a later version.
     pub(crate) async fn migrate(&self) -> Result<usize> {
-        let table = NotificationRow::table()?;
-        let done = schema::migrate::<NotificationRow>(&self.database, &self.clock, &table).await;
+        let version = schema::version(&self.database, &self.clock, self.table()).await?;
+        if version.is_none() && !self.has_no_table(&self.missing_columns().await?) {
+            return Ok(0);
+        }
+        let done = schema::migrate::<NotificationRow>(&self.database, &self.clock, self.table()).await;
         match done {
-            // The table is the application's own, or this login may not change it: if it has all
-            // that it needs, there is nothing to do.
+            // This login may not change the tables: if they have all that is needed, there is nothing to do.
             Err(error) if error.kind() == ErrorKind::Database => match self.missing_columns().await {
                 Ok(missing) if missing.is_empty() => Ok(0),
                 _ => Err(error.context(format!("the tables cannot be made in {}", self.address))),
@@ -89,41 +166,55 @@ impl Store {
         }
     }
 
-    fn lacks(&self, missing: &[String]) -> Result<Error> {
-        let table = NotificationRow::table()?;
-        let (name, address) = (table.name(), &self.address);
-        let what = if has_no_table(missing) {
-            format!("the database {address} has no table {name}")
+    fn lacks(&self, missing: &[String]) -> Error {
+        let (name, address, flag) = (self.table().name(), &self.address, self.flag());
+        let message = if self.has_no_table(missing) {
+            format!("the database {address} has no table {name}; `postrider migrate{flag}` makes what is missing")
         } else {
-            format!("the table {name} in {address} lacks the columns {}", missing.join(", "))
+            format!(
+                "the table {name} in {address} lacks the columns {}; `postrider migrate{flag}` makes what this version \
+                 added, and `postrider schema --verify{flag}` has the statements for a table of your own",
+                missing.join(", ")
+            )
         };
-        Ok(Error::new(ErrorKind::Configuration, format!("{what}; `postrider migrate` makes what is missing")))
+        Error::new(ErrorKind::Configuration, message)
     }
 
-    /// The rows.
+    /// The flag with which another call is about this outbox.
+    pub(crate) fn flag(&self) -> String {
+        self.name().map(|name| format!(" --outbox {name}")).unwrap_or_default()
+    }
+
+    /// Whether the whole table is missing: its key is.
+    fn has_no_table(&self, missing: &[String]) -> bool {
+        missing.iter().any(|name| name == self.table().column(column::ID))
+    }
+
+    /// The rows, as the entity of [`served_by`](crate::served_by).
     ///
     /// # Errors
-    /// None with the ready-made entity.
-    pub(crate) fn repository(&self) -> Result<OutboxRepository<NotificationRow>> {
-        OutboxRepository::new(Arc::clone(&self.database), Arc::clone(&self.clock))
+    /// [`ErrorKind::Configuration`] if the entity is not the table's.
+    pub(crate) fn repository<E: OutboxEntity>(&self) -> Result<OutboxRepository<E>> {
+        OutboxRepository::with_table(Arc::clone(&self.database), Arc::clone(&self.clock), self.table().clone())
     }
 
     /// The outbox with the configured channels and templates.
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`] or [`ErrorKind::Template`], naming the setting or the file.
-    pub(crate) fn outbox(
+    pub(crate) fn outbox<E: OutboxEntity>(
         &self,
         channels: Vec<Arc<dyn Channel>>,
         templates: TemplateCatalogue,
-    ) -> Result<Outbox<NotificationRow>> {
+    ) -> Result<Outbox<E>> {
         let builder = Outbox::builder(Arc::clone(&self.database), Arc::clone(&self.clock));
+        let builder = builder.table(self.table().clone());
         let builder = channels.into_iter().fold(builder, |builder, channel| builder.channel(channel));
         builder.renderer(Arc::new(templates)).build()
     }
 }
 
-/// Whether that is the whole table: its key is missing.
-fn has_no_table(missing: &[String]) -> bool {
-    missing.iter().any(|column| column == "id")
+/// Whether it keeps rows from being delivered. A column that only the application fills does not.
+pub(crate) fn is_problem(finding: &Finding) -> bool {
+    !finding.is_advice() && !matches!(finding, Finding::Unwritten { .. })
 }

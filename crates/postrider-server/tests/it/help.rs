@@ -2,7 +2,7 @@
 
 use crate::support::Folder;
 
-const COMMANDS: [&str; 7] = ["serve", "send", "list", "show", "requeue", "migrate", "check"];
+const COMMANDS: [&str; 9] = ["serve", "send", "list", "show", "requeue", "wake", "migrate", "schema", "check"];
 
 #[test]
 fn every_command_has_a_help_with_an_example() {

@@ -5,11 +5,14 @@
 mod configuration;
 mod database;
 mod help;
+mod outboxes;
 mod quick_start;
 mod real_mail;
 mod relay;
 mod rows;
+mod schema;
 mod send;
 mod serve;
 mod servers;
 mod support;
+mod wake;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::model::{NotificationRow, OutboxEntity, OutboxId, OutboxStatus, Timestamp};
+use postrider::model::{OutboxEntity, OutboxId, OutboxStatus, Timestamp};
 use postrider::store::{Root, Rows};
 use serde::Serialize;
 
@@ -35,13 +35,13 @@ pub(super) struct End {
 }
 
 /// Waits for all rows, at most `seconds`; the failure of the command unless all are SENT.
-pub(super) async fn wait(
+pub(super) async fn wait<E: OutboxEntity>(
     store: &Store,
     answers: &mut [Answer],
     seconds: u32,
     output: Output,
 ) -> Result<Option<Failure>, Failure> {
-    let rows = store.repository()?.root();
+    let rows = store.repository::<E>()?.root();
     let until = store.clock.monotonic() + Duration::from_secs(seconds.into());
     loop {
         let mut open = false;
@@ -74,7 +74,7 @@ pub(super) async fn wait(
 }
 
 impl End {
-    fn of(row: &NotificationRow, now: Timestamp) -> Self {
+    fn of(row: &impl OutboxEntity, now: Timestamp) -> Self {
         let view = row.view();
         let state = view.state();
         Self {
@@ -91,7 +91,7 @@ impl End {
     }
 
     /// What a row that was put off failed with stands in its history only.
-    async fn learn(&mut self, rows: &Rows<NotificationRow, Root>, id: OutboxId) -> Result<(), Failure> {
+    async fn learn<E: OutboxEntity>(&mut self, rows: &Rows<E, Root>, id: OutboxId) -> Result<(), Failure> {
         let history = rows.history(id).await?;
         if let Some(error) = history.into_iter().rev().find_map(|line| line.error) {
             self.last_error = Some(error);

@@ -1,10 +1,13 @@
 //! The rules of the layers, without the environment of the process.
 
 use super::*;
+use crate::config::DatabaseAddress;
+use crate::config::setting::Setting;
+use crate::config::value;
 
 fn put(setting: &'static Setting, raw: &Raw) -> Result<Values> {
-    let mut values = Values { given: BTreeMap::new(), file: None, ignored: Vec::new() };
-    values.put(setting, raw, Origin::File("a/p.toml".into(), 7))?;
+    let mut values = Values::default();
+    values.given.put(setting, raw, Origin::File("a/p.toml".into(), 7))?;
     Ok(values)
 }
 
