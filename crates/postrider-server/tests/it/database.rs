@@ -119,7 +119,7 @@ fn missing_tables_are_named_with_the_command_that_makes_them() {
     folder.run(&["serve", "--no-migrate"]).refused(2, &said);
     let check = folder.run(&["check"]).refused(1, &[]);
     assert!(check.stdout.contains("PROBLEM  table: "), "{check:?}");
-    assert_eq!(folder.json(&["migrate"])["steps"], 2);
+    assert_eq!(folder.json(&["migrate"])["steps"], 3);
     assert_eq!(folder.json(&["migrate"])["steps"], 0);
     folder.run(&["check"]).ok();
     let _daemon = Daemon::start(&folder, &["--no-migrate"]);

@@ -161,7 +161,7 @@ async fn a_table_with_columns_of_the_applications_own_is_delivered_and_not_writt
     for database in databases {
         let folder = Folder::new();
         let text = format!(
-            "database = \"{}\"\n[[outbox]]\nname = \"orders\"\ntable = \"order_mail\"\ntenant = \"org\"\n\
+            "database = \"{}\"\n[[outbox]]\nname = \"orders\"\ntable = \"order_mail\"\ntenant = \"org\"\nid_type = \"text\"\n\
              [outbox.rename]\nsubject = \"title\"\n",
             database.url()
         );

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use postrider::model::column;
 use postrider_testkit::database::TestDatabase;
 use serde_json::Value as Json;
 use sqlx::{AssertSqlSafe, Connection as _};
@@ -58,6 +59,24 @@ fn the_files_of_the_documentation_are_what_is_printed() {
         assert!(written == printed, "docs/sql/{dialect}.sql is older than the code; INSTA_UPDATE=always writes it");
     }
     assert!(!folder.path().join("postrider.db").exists());
+}
+
+/// `docs/INSERT.md` has a line for each column, with the types that the statements give it.
+#[test]
+fn every_column_stands_in_the_documentation_for_writers() {
+    let folder = Folder::new();
+    let document = include_str!("../../../../docs/INSERT.md");
+    let names = column::ALL.iter().map(|column| column.name).chain(["tenant_id"]);
+    for (cell, dialect) in ["postgres", "mysql", "sqlite"].into_iter().enumerate() {
+        let schema = folder.json(&["schema", "--dialect", dialect]);
+        let made = schema["steps"][0]["statements"][0].as_str().unwrap().replace(['"', '`'], "");
+        for name in names.clone() {
+            let line = document.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let line = line.unwrap_or_else(|| panic!("{name} is not in docs/INSERT.md"));
+            let typed = line.split(" | ").nth(cell + 1).unwrap();
+            assert!(made.contains(&format!("\n    {name} {typed}")), "{name} is no {typed} on {dialect}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,7 +113,7 @@ async fn the_commands_work_on(database: TestDatabase) {
     let on = ["--database", database.url()];
     let run = folder.run(&[&["send", "--to", "a@example.com", "--subject", "x"][..], &on].concat());
     run.refused(2, &["has no table postrider_outbox", "postrider migrate"]);
-    assert_eq!(folder.json(&[&["migrate"][..], &on].concat())["steps"], 2);
+    assert_eq!(folder.json(&[&["migrate"][..], &on].concat())["steps"], 3);
     let daemon = Daemon::start(&folder, &on);
     let id = folder.send(&on);
     assert_eq!(folder.wait_for(&id, "SENT", &on)["sandbox"], true);

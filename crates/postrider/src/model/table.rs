@@ -149,6 +149,14 @@ impl TableDef {
         format!("{}_attempt", self.name)
     }
 
+    /// The bare name of the function that writes a row, where the database has such functions:
+    /// `postrider_enqueue` for the ready-made table `postrider_outbox`, `<table>_enqueue` for any other.
+    #[must_use]
+    pub fn enqueue_name(&self) -> String {
+        let stem = if self.name == "postrider_outbox" { "postrider" } else { &self.name };
+        format!("{stem}_enqueue")
+    }
+
     /// The bare name of the companion table that keeps the versions of the schema.
     #[must_use]
     pub fn version_name(&self) -> String {

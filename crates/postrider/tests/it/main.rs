@@ -12,6 +12,7 @@ mod commit;
 mod contract;
 mod dedupe;
 mod dispatch;
+mod enqueue_function;
 mod hardened_dispatch;
 mod hardened_outage;
 mod hardened_store;

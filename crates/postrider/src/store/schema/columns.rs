@@ -6,7 +6,7 @@ use crate::model::{IdType, Kind};
 use crate::store::Dialect;
 
 /// A version 7 UUID, as PostgreSQL before 18 can make it: 48 bits of milliseconds over a random one.
-const POSTGRES_UUID: &str = "encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) \
+pub(super) const POSTGRES_UUID: &str = "encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) \
     PLACING substring(int8send(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) \
     FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid";
 

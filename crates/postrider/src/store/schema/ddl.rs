@@ -61,7 +61,7 @@ impl Ddl {
     pub(super) fn steps(&self) -> Vec<Vec<String>> {
         let mut tables = self.create_outbox_with_indexes();
         tables.extend(self.attempt_statements());
-        vec![tables, self.add_document_checks()]
+        vec![tables, self.add_document_checks(), self.enqueue_statements()]
     }
 
     /// What makes the outbox's table alone, with its indexes and checks.

@@ -8,6 +8,7 @@
 mod catalogue;
 mod columns;
 mod ddl;
+mod enqueue;
 mod finding;
 mod mend;
 mod migrate;
