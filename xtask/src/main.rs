@@ -11,6 +11,7 @@ mod install;
 mod mail;
 mod mariadb;
 mod postgres;
+mod python;
 mod run;
 mod server;
 mod system;

@@ -2,8 +2,8 @@
 //!
 //! What the tests are told stands in environment variables, read by the testkit alone:
 //! `POSTRIDER_TEST_POSTGRES` and `POSTRIDER_TEST_MARIADB` (an administrator's address),
-//! `POSTRIDER_TEST_AIOSMTPD` (a Python that has it), `POSTRIDER_TEST_POSTFIX` (the `postfix`
-//! command), `POSTRIDER_TEST_ONLY` (what was asked for), `POSTRIDER_TEST_REQUIRE` (`all`: nothing
+//! `POSTRIDER_TEST_AIOSMTPD` (a Python that has it), `POSTRIDER_TEST_PYTHON` (one that has drivers
+//! of databases), `POSTRIDER_TEST_POSTFIX` (the `postfix` command), `POSTRIDER_TEST_ONLY` (what was asked for), `POSTRIDER_TEST_REQUIRE` (`all`: nothing
 //! may be skipped). What is left out is always said; in CI nothing is.
 
 use std::ffi::OsString;
@@ -16,11 +16,12 @@ use clap::{Args, ValueEnum};
 use crate::install::{self, Missing, Need};
 use crate::run::Runner;
 use crate::server::Server;
-use crate::{mail, mariadb, postgres, system};
+use crate::{mail, mariadb, postgres, python, system};
 
 const POSTGRES: &str = "POSTRIDER_TEST_POSTGRES";
 const MARIADB: &str = "POSTRIDER_TEST_MARIADB";
 const AIOSMTPD: &str = "POSTRIDER_TEST_AIOSMTPD";
+const PYTHON: &str = "POSTRIDER_TEST_PYTHON";
 const POSTFIX: &str = "POSTRIDER_TEST_POSTFIX";
 
 /// What to run, and on what.
@@ -67,7 +68,7 @@ pub(crate) async fn test(runner: &mut Runner, options: &Options) -> Result<ExitC
 
     let servers = plan.start(runner).await?;
     let mut cargo = cargo_test(&options.cargo);
-    for name in [POSTGRES, MARIADB, AIOSMTPD, POSTFIX, "POSTRIDER_TEST_ONLY", "POSTRIDER_TEST_REQUIRE"] {
+    for name in [POSTGRES, MARIADB, AIOSMTPD, PYTHON, POSTFIX, "POSTRIDER_TEST_ONLY", "POSTRIDER_TEST_REQUIRE"] {
         cargo.env_remove(name);
     }
     for (name, value) in &servers.variables {
@@ -86,6 +87,7 @@ struct Plan {
     postgres: bool,
     mariadb: bool,
     aiosmtpd: bool,
+    python: bool,
     postfix: bool,
 }
 
@@ -97,6 +99,7 @@ impl Plan {
             postgres: matches!(options.only, None | Some(Only::Postgres)),
             mariadb: matches!(options.only, None | Some(Only::Mariadb)),
             aiosmtpd: options.only.is_none(),
+            python: options.only.is_none(),
             postfix: options.only.is_none(),
         };
         if !plan.postgres {
@@ -107,6 +110,9 @@ impl Plan {
         }
         if !plan.aiosmtpd {
             println!("left out (--only): the tests against the mail servers aiosmtpd and Postfix");
+        }
+        if !plan.python {
+            println!("left out (--only): the tests of programs in Python that write rows");
         }
         if plan.postfix && !system::is_root() {
             if system::in_ci() {
@@ -130,7 +136,9 @@ impl Plan {
         if self.postfix && system::env(POSTFIX).is_none() && mail::postfix().is_none() {
             needs.push(Need { what: "the mail server Postfix", package: "postfix" });
         }
-        if self.aiosmtpd && system::env(AIOSMTPD).is_none() && mail::python().is_none() {
+        let wants_python =
+            (self.aiosmtpd && system::env(AIOSMTPD).is_none()) || (self.python && system::env(PYTHON).is_none());
+        if wants_python && python::find().is_none() {
             needs.push(Need { what: "Python 3 with its venv module", package: "python3-venv" });
         }
         needs
@@ -140,9 +148,16 @@ impl Plan {
     async fn start(&self, runner: &mut Runner) -> Result<Servers> {
         let mut servers = Servers::default();
         if self.aiosmtpd {
-            match (system::env(AIOSMTPD), mail::python()) {
+            match (system::env(AIOSMTPD), python::find()) {
                 (Some(given), _) => servers.tell(AIOSMTPD, given),
                 (None, Some(python)) => servers.tell(AIOSMTPD, mail::aiosmtpd(runner, &python).await?),
+                (None, None) => {}
+            }
+        }
+        if self.python {
+            match (system::env(PYTHON), python::find()) {
+                (Some(given), _) => servers.tell(PYTHON, given),
+                (None, Some(python)) => servers.tell(PYTHON, python::drivers(runner, &python).await?),
                 (None, None) => {}
             }
         }
@@ -264,7 +279,7 @@ mod tests {
     fn only_one_database_leaves_out_the_others_and_the_mail_servers() {
         let parts = |only| {
             let plan = Plan::new(&Options { only, install: false, cargo: Vec::new() }).unwrap();
-            (plan.postgres, plan.mariadb, plan.aiosmtpd, plan.postfix)
+            (plan.postgres, plan.mariadb, plan.aiosmtpd || plan.python, plan.postfix)
         };
         assert_eq!(parts(Some(Only::Sqlite)), (false, false, false, false));
         assert_eq!(parts(Some(Only::Postgres)), (true, false, false, false));

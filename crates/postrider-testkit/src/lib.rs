@@ -6,5 +6,6 @@
 pub mod aiosmtpd;
 pub mod database;
 pub mod postfix;
+pub mod python;
 pub mod server;
 pub mod smtp;

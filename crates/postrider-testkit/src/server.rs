@@ -19,6 +19,8 @@ pub const POSTGRES: &str = "POSTRIDER_TEST_POSTGRES";
 pub const MARIADB: &str = "POSTRIDER_TEST_MARIADB";
 /// A Python interpreter that has aiosmtpd.
 pub const AIOSMTPD: &str = "POSTRIDER_TEST_AIOSMTPD";
+/// A Python interpreter that has drivers of databases: `psycopg` and `PyMySQL`.
+pub const PYTHON: &str = "POSTRIDER_TEST_PYTHON";
 /// The `postfix` command.
 pub const POSTFIX: &str = "POSTRIDER_TEST_POSTFIX";
 

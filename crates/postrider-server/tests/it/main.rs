@@ -6,6 +6,7 @@ mod configuration;
 mod database;
 mod help;
 mod outboxes;
+mod python;
 mod quick_start;
 mod real_mail;
 mod relay;
