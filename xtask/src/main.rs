@@ -10,6 +10,7 @@ mod contract;
 mod install;
 mod mail;
 mod mariadb;
+mod mutants;
 mod postgres;
 mod python;
 mod run;
@@ -34,11 +35,15 @@ enum Command {
     /// Run all tests, with the servers that they need.
     Test(test::Options),
     /// Show which tests prove which rule of the contract, on which database.
+    ///
+    /// What each rule's tests are worth is tried by `cargo xtask mutants`.
     Contract {
         /// Name the tests too.
         #[arg(long)]
         tests: bool,
     },
+    /// Make deliberate faults in a copy of the sources, and see whether the tests find them.
+    Mutants(mutants::Options),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +55,7 @@ fn main() -> ExitCode {
                     let mut runner = run::Runner::new()?;
                     match cli.command {
                         Command::Test(options) => test::test(&mut runner, &options).await,
+                        Command::Mutants(options) => test::mutants(&mut runner, &options).await,
                         Command::Contract { tests } => contract::print(tests).map(|()| ExitCode::SUCCESS),
                     }
                 })

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use crate::install::{self, Missing, Need};
 use crate::run::Runner;
 use crate::server::Server;
-use crate::{mail, mariadb, postgres, python, system};
+use crate::{mail, mariadb, mutants, postgres, python, system};
 
 const POSTGRES: &str = "POSTRIDER_TEST_POSTGRES";
 const MARIADB: &str = "POSTRIDER_TEST_MARIADB";
@@ -78,6 +78,15 @@ pub(crate) async fn test(runner: &mut Runner, options: &Options) -> Result<ExitC
     let status = runner.run(&mut cargo).await?;
     drop(servers.running);
     Ok(exit_code(status))
+}
+
+/// Tries deliberate faults, with the databases that the tests need.
+pub(crate) async fn mutants(runner: &mut Runner, options: &mutants::Options) -> Result<ExitCode> {
+    let plan = Plan { only: None, postgres: true, mariadb: true, aiosmtpd: false, postfix: false, python: false };
+    Missing::unless_empty(plan.missing())?;
+    let servers = plan.start(runner).await?;
+    mutants::run(options, &servers.variables)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What is needed and not yet given by the environment.
