@@ -5,6 +5,7 @@
 mod configuration;
 mod database;
 mod help;
+mod migrations;
 mod outboxes;
 mod python;
 mod quick_start;

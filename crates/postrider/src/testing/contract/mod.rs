@@ -19,13 +19,18 @@ mod writing;
 use std::any::Any;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::model::{ByTenant, OutboxEntity, Ownership};
+use crate::model::clock::within;
+use crate::model::{ByTenant, OutboxEntity, Ownership, SystemClock};
 
 pub use bench::Bench;
+
+/// How long a rule may take, in truth.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// One rule of the contract, and how it is tried.
 pub struct Rule<E> {
@@ -94,6 +99,7 @@ async fn try_all<E: OutboxEntity>(bench: &Bench<E>, rules: Vec<Rule<E>>) -> Vec<
             (rule.run)(bench).await;
             bench.finish_all().await;
         };
+        let tried = within(&SystemClock::new(), LIMIT, tried).map(|ended| assert!(ended.is_some(), "it does not end"));
         match AssertUnwindSafe(tried).catch_unwind().await {
             Ok(()) => kept.push(format!("{rule:?}")),
             Err(why) => {
