@@ -93,13 +93,14 @@ pub async fn assert_ownership_contract<E: OutboxEntity<Tenancy = Ownership>>(ben
 }
 
 async fn try_all<E: OutboxEntity>(bench: &Bench<E>, rules: Vec<Rule<E>>) -> Vec<String> {
+    let truth = SystemClock::new();
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
     for rule in rules {
         let tried = async {
             (rule.run)(bench).await;
             bench.finish_all().await;
         };
-        let tried = within(&SystemClock::new(), LIMIT, tried).map(|ended| assert!(ended.is_some(), "it does not end"));
+        let tried = within(&truth, LIMIT, tried).map(|ended| assert!(ended.is_some(), "it does not end"));
         match AssertUnwindSafe(tried).catch_unwind().await {
             Ok(()) => kept.push(format!("{rule:?}")),
             Err(why) => {
