@@ -18,6 +18,7 @@ mod hardened_outage;
 mod hardened_store;
 mod hardened_suspects;
 mod history;
+mod java_table;
 mod key_race;
 mod listen;
 mod own_entity;
