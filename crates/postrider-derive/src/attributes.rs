@@ -14,6 +14,8 @@ pub(crate) struct OnStruct {
     pub(crate) tenant: Option<LitStr>,
     /// How the ids are stored.
     pub(crate) id: Option<LitStr>,
+    /// The companion table of attempts.
+    pub(crate) attempts: Option<LitStr>,
     /// A column of the outbox row, and its other name.
     pub(crate) renames: Vec<(Ident, LitStr)>,
 }
@@ -34,8 +36,9 @@ impl OnStruct {
             "schema" => text(meta, &mut found.schema),
             "tenant" => text(meta, &mut found.tenant),
             "id" => text(meta, &mut found.id),
+            "attempts" => text(meta, &mut found.attempts),
             "rename" => renames(meta, &mut found.renames),
-            _ => Err(unknown(meta, "the struct", "`table`, `schema`, `tenant`, `id` and `rename(…)`")),
+            _ => Err(unknown(meta, "the struct", "`table`, `schema`, `tenant`, `id`, `attempts` and `rename(…)`")),
         });
         found
     }

@@ -21,6 +21,12 @@ pub(crate) fn names(entity: &Entity<'_>, errors: &mut Vec<Error>) {
     if let Some(schema) = &entity.schema {
         identifier("schema", schema, LONGEST, errors);
     }
+    if let Some(attempts) = &entity.attempts {
+        let plain = identifier("attempt table", attempts, LONGEST_TABLE, errors);
+        if plain && attempts.value().eq_ignore_ascii_case(&entity.table.value()) {
+            errors.push(Error::new(attempts.span(), "the attempt table has the name of the table itself"));
+        }
+    }
     let mut taken =
         Taken { ours: COLUMNS.iter().map(|name| ((*name).to_owned(), false)).collect(), others: Vec::new() };
     for (column, name) in &entity.renames {

@@ -13,6 +13,7 @@ pub(crate) struct Entity<'a> {
     pub(crate) schema: Option<LitStr>,
     /// The ids are stored as text.
     pub(crate) text_ids: bool,
+    pub(crate) attempts: Option<LitStr>,
     pub(crate) renames: Vec<(Ident, LitStr)>,
     pub(crate) row: Member<'a>,
     /// With it, the entity's rows belong to tenants.
@@ -56,9 +57,9 @@ impl<'a> Entity<'a> {
                 false
             }
         };
-        let (name, schema, renames) = (&input.ident, said.schema, said.renames);
+        let (name, schema, attempts, renames) = (&input.ident, said.schema, said.attempts, said.renames);
         let (tenant, own) = (parts.tenant, parts.own);
-        let entity = Self { name, table, schema, text_ids, renames, row, tenant, own };
+        let entity = Self { name, table, schema, text_ids, attempts, renames, row, tenant, own };
         check::names(&entity, &mut errors);
         if errors.is_empty() { Ok(entity) } else { Err(errors) }
     }

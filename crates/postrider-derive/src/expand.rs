@@ -36,6 +36,7 @@ fn table(entity: &Entity<'_>) -> TokenStream {
     let (renamed, names): (Vec<_>, Vec<_>) =
         entity.renames.iter().map(|(column, name)| (column.to_string(), name)).unzip();
     let tenant = entity.tenant.iter().map(|tenant| &tenant.column);
+    let attempts = entity.attempts.iter();
     let ids = entity.text_ids.then(|| quote!(let table = table.with_id_type(::postrider::model::IdType::Text);));
     quote! {
         fn table() -> ::postrider::Result<::postrider::model::TableDef> {
@@ -43,6 +44,7 @@ fn table(entity: &Entity<'_>) -> TokenStream {
             #(let table = table.in_schema(#schema)?;)*
             #(let table = table.rename(#renamed, #names)?;)*
             #(let table = table.with_tenant(#tenant)?;)*
+            #(let table = table.with_attempt_table(#attempts)?;)*
             #ids
             ::core::result::Result::Ok(table)
         }

@@ -51,6 +51,7 @@ use entity::Entity;
 /// | `table = "order_mail"` | the table's name, required; at most 47 bytes, since companions and indexes add to it |
 /// | `schema = "shop"` | the table's schema; without it, the one that the connection finds |
 /// | `tenant = "tenant_id"` | the tenant column; its field is the one of that name, or the one marked `#[outbox(tenant)]` |
+/// | `attempts = "mail_history"` | the companion table of attempts; without it, the table's name with `_attempt` behind it |
 /// | `id = "text"` | ids are stored as text of 36 characters, not as 16 bytes (`"binary"`, the default) |
 /// | `rename(created_at = "created_date", …)` | other names for columns of the outbox row, given in this order |
 ///

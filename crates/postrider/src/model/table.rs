@@ -28,6 +28,7 @@ pub struct TableDef {
     name: String,
     tenant: Option<String>,
     id_type: IdType,
+    attempts: Option<String>,
     renames: BTreeMap<&'static str, String>,
 }
 
@@ -45,7 +46,14 @@ impl TableDef {
         if name.len() > Self::MAX_NAME {
             return Err(refused("table", &name, "is too long"));
         }
-        Ok(Self { schema: None, name, tenant: None, id_type: IdType::default(), renames: BTreeMap::new() })
+        Ok(Self {
+            schema: None,
+            name,
+            tenant: None,
+            id_type: IdType::default(),
+            attempts: None,
+            renames: BTreeMap::new(),
+        })
     }
 
     /// Puts the table into a schema.
@@ -70,6 +78,24 @@ impl TableDef {
             return Err(refused("tenant column", &column, "is the name of another column"));
         }
         self.tenant = Some(column);
+        Ok(self)
+    }
+
+    /// Gives the companion table that keeps the history of attempts another name than the table's own
+    /// with `_attempt` behind it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if the name is no plain identifier, is too long, or is the table's.
+    pub fn with_attempt_table(mut self, name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        identifier("attempt table", &name)?;
+        if name.len() > Self::MAX_NAME {
+            return Err(refused("attempt table", &name, "is too long"));
+        }
+        if same(&name, &self.name) {
+            return Err(refused("attempt table", &name, "is the name of the table itself"));
+        }
+        self.attempts = Some(name);
         Ok(self)
     }
 
@@ -146,7 +172,7 @@ impl TableDef {
     /// The bare name of the companion table that keeps the history of attempts.
     #[must_use]
     pub fn attempt_name(&self) -> String {
-        format!("{}_attempt", self.name)
+        self.attempts.clone().unwrap_or_else(|| format!("{}_attempt", self.name))
     }
 
     /// The bare name of the function that writes a row, where the database has such functions:

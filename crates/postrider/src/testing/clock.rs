@@ -10,6 +10,19 @@ use tokio::sync::oneshot;
 use crate::model::{Clock, Timestamp};
 
 /// Stands still; [`Self::advance`] turns wall time and monotonic time, and wakes who sleeps.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use postrider::model::{Clock, Timestamp};
+/// use postrider::testing::ManualClock;
+///
+/// let clock = ManualClock::new(Timestamp::parse("2026-03-01T10:00:00Z")?);
+/// clock.advance(Duration::from_secs(90));
+/// assert_eq!(clock.now(), Timestamp::parse("2026-03-01T10:01:30Z")?);
+/// assert_eq!(clock.monotonic(), Duration::from_secs(90));
+/// # Ok::<(), postrider::Error>(())
+/// ```
 pub struct ManualClock {
     inner: Mutex<Inner>,
 }

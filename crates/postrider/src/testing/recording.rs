@@ -12,6 +12,22 @@ use crate::error::Result;
 use crate::model::{OutboxRow, OutboxView, Outcome, Sent, TenantId};
 
 /// Keeps every row it is given; answers SENT, or what [`Self::answer_next`] laid ready.
+///
+/// ```
+/// use postrider::model::{Blame, FailureScope, Outcome, Retry};
+/// use postrider::testing::RecordingChannel;
+///
+/// let channel = RecordingChannel::new("sms");
+/// // The first delivery fails, and uses an attempt; the second is SENT.
+/// channel.answer_next(Outcome::Retry(Retry {
+///     error: "no network".to_owned(),
+///     after: None,
+///     scope: FailureScope::Row,
+///     blame: Blame::Nobody,
+///     ledger: None,
+/// }));
+/// assert!(channel.deliveries().is_empty());
+/// ```
 pub struct RecordingChannel {
     name: String,
     inner: Mutex<Inner>,

@@ -32,7 +32,7 @@ struct SystemMail {
 }
 
 #[derive(Clone, Debug, OutboxEntity)]
-#[outbox(table = "NOTIFICATION_OUTBOX", tenant = "ORGANISATION", id = "text")]
+#[outbox(table = "NOTIFICATION_OUTBOX", tenant = "ORGANISATION", id = "text", attempts = "NOTIFICATION_HISTORY")]
 #[outbox(rename(
     id = "UUID",
     created_at = "CREATED_DATE",
