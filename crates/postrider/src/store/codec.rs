@@ -223,12 +223,12 @@ impl Fields<'_> {
     fn json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let (column, value) = self.next()?;
         let text = Option::<String>::try_from(value).map_err(|error| error.context(column.name))?;
-        text.map(|text| {
-            serde_json::from_str(&text).map_err(|cause| {
+        // The text `null`, which serializers write where there is nothing, is no document either.
+        text.map_or(Ok(None), |text| {
+            serde_json::from_str::<Option<T>>(&text).map_err(|cause| {
                 Error::new(ErrorKind::Decode, format!("{}: no JSON of the expected shape: {cause}", column.name))
             })
         })
-        .transpose()
     }
 }
 

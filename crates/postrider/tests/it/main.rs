@@ -21,6 +21,7 @@ mod history;
 mod java_table;
 mod key_race;
 mod listen;
+mod odd_rows;
 mod own_entity;
 mod pool;
 mod repository;
