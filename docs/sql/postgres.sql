@@ -42,7 +42,11 @@ CREATE TABLE "postrider_outbox" (
     "tenant_id" text NOT NULL DEFAULT '',
     PRIMARY KEY ("id"),
     UNIQUE ("tenant_id", "dedupe_key"),
-    CHECK ("status" IN ('PENDING', 'SENDING', 'SENT', 'FAILED', 'DEAD', 'SUPPRESSED'))
+    CHECK ("status" IN ('PENDING', 'SENDING', 'SENT', 'FAILED', 'DEAD', 'SUPPRESSED')),
+    CONSTRAINT "postrider_outbox_seq_range" CHECK ("claim_seq" BETWEEN 0 AND 1000000000000000),
+    CONSTRAINT "postrider_outbox_attempts_range" CHECK ("attempts" BETWEEN 0 AND 1000000),
+    CONSTRAINT "postrider_outbox_budget_range" CHECK ("max_attempts" BETWEEN 1 AND 1000000),
+    CONSTRAINT "postrider_outbox_losses_range" CHECK ("lost_claims" >= 0)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX "postrider_outbox_claim" ON "postrider_outbox" ("next_attempt_at", "id") WHERE "status" IN ('PENDING', 'FAILED', 'SENDING');

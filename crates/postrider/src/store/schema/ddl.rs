@@ -39,6 +39,16 @@ const DOCUMENTS: [(Column, &str); 4] = [
     (column::METADATA, "metadata_json"),
 ];
 
+/// What counters may hold, and the ends of their constraints' names. A counter that cannot be raised
+/// would stop the claim or the settling of every row beside it. The claim leaves rows at the upper
+/// limit alone, so that no check can refuse what follows a delivery.
+const COUNTERS: [(Column, &str, i64, Option<i64>); 4] = [
+    (column::CLAIM_SEQ, "seq_range", 0, Some(1_000_000_000_000_000)),
+    (column::ATTEMPTS, "attempts_range", 0, Some(1_000_000)),
+    (column::MAX_ATTEMPTS, "budget_range", 1, Some(1_000_000)),
+    (column::LOST_CLAIMS, "losses_range", 0, None),
+];
+
 /// The columns of the history that hold no null.
 pub(super) const ATTEMPT_REQUIRED: [&str; 6] = ["id", "outbox_id", "claim_seq", "event", "at", "status"];
 
@@ -102,6 +112,7 @@ impl Ddl {
             "CHECK ({} IN ('PENDING', 'SENDING', 'SENT', 'FAILED', 'DEAD', 'SUPPRESSED'))",
             self.named(column::STATUS)
         ));
+        lines.extend(COUNTERS.map(|(column, end, least, most)| self.counter_check(column, end, least, most)));
         if self.dialect != Dialect::Postgres {
             lines.extend(DOCUMENTS.map(|(column, end)| self.document_check(column, end)));
         }
@@ -121,6 +132,14 @@ impl Ddl {
             lines.join(",\n    "),
             self.options()
         )
+    }
+
+    fn counter_check(&self, column: Column, end: &str, least: i64, most: Option<i64>) -> String {
+        let (name, column) = (self.quoted(&format!("{}_{end}", self.table.name())), self.named(column));
+        match most {
+            Some(most) => format!("CONSTRAINT {name} CHECK ({column} BETWEEN {least} AND {most})"),
+            None => format!("CONSTRAINT {name} CHECK ({column} >= {least})"),
+        }
     }
 
     /// A writer in any language that leaves no JSON is told so at once, and not its row later.

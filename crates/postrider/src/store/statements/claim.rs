@@ -13,7 +13,11 @@ const TAKE: &str = "
     {claimed_by} = ?3, {updated_at} = ?1";
 
 /// Due, and not left to the lone claim as a stale SENDING that was lost twice before.
-const CLAIMABLE_NOW: &str = "{claimable} AND {due} <= ?1 AND ({status} <> 'SENDING' OR {lost_claims} < 2)";
+///
+/// A row whose counters cannot be raised is left out: it would take all others of its statement
+/// with it. The limits are those of the DDL's checks, which a table of one's own may lack.
+const CLAIMABLE_NOW: &str = "{claimable} AND {due} <= ?1 AND ({status} <> 'SENDING' OR {lost_claims} < 2)
+    AND {claim_seq} < 1000000000000000 AND {attempts} < 1000000";
 
 /// Up to `?4` due rows, oldest first.
 pub(super) const CLAIM_ALL_DUE: Update<'_> = Update {
@@ -25,7 +29,8 @@ pub(super) const CLAIM_ALL_DUE: Update<'_> = Update {
 /// As [`CLAIM_ALL_DUE`], but none before the floor `?5`.
 pub(super) const CLAIM_DUE: Update<'_> = Update {
     rows: Rows::First {
-        condition: "{claimable} AND {due} <= ?1 AND {due} >= ?5 AND ({status} <> 'SENDING' OR {lost_claims} < 2)",
+        condition: "{claimable} AND {due} <= ?1 AND {due} >= ?5 AND ({status} <> 'SENDING' OR {lost_claims} < 2)
+            AND {claim_seq} < 1000000000000000 AND {attempts} < 1000000",
         order: "ORDER BY {due}, {id} LIMIT ?4",
     },
     set: TAKE,
@@ -39,7 +44,8 @@ pub(super) const CLAIM_SUSPECT: Update<'_> = Update {
     returning: "{columns}",
 };
 
-const SUSPECT: &str = "{lost} AND {lost_due} <= ?1 AND {lost_claims} = 2";
+const SUSPECT: &str = "{lost} AND {lost_due} <= ?1 AND {lost_claims} = 2
+    AND {claim_seq} < 1000000000000000 AND {attempts} < 1000000";
 
 /// These rows, as far as they are due and nobody has them. `?1` now, `?2` reclaim time, `?3` node,
 /// `?4` the ids. A row that somebody holds locked is passed over; the poller finds it later.
@@ -70,9 +76,11 @@ pub(super) fn find_due(dialect: Dialect, claimable_only: bool) -> String {
     )
 }
 
-/// The due time that comes next, none before the floor `?1`.
+/// The due time that comes next, none before the floor `?1`; nobody waits for what is not claimed.
 pub(super) const NEXT_DUE: &str = "
-    SELECT {due} FROM {table} WHERE {claimable} AND {due} >= ?1 ORDER BY {due} LIMIT 1";
+    SELECT {due} FROM {table} WHERE {claimable} AND {due} >= ?1
+        AND {claim_seq} < 1000000000000000 AND {attempts} < 1000000
+    ORDER BY {due} LIMIT 1";
 
 /// Whether a row waits for the lone claim. `?1` now.
 pub(super) fn has_suspect() -> String {
