@@ -46,7 +46,8 @@ CREATE TABLE "postrider_outbox" (
     CONSTRAINT "postrider_outbox_seq_range" CHECK ("claim_seq" BETWEEN 0 AND 1000000000000000),
     CONSTRAINT "postrider_outbox_attempts_range" CHECK ("attempts" BETWEEN 0 AND 1000000),
     CONSTRAINT "postrider_outbox_budget_range" CHECK ("max_attempts" BETWEEN 1 AND 1000000),
-    CONSTRAINT "postrider_outbox_losses_range" CHECK ("lost_claims" >= 0)
+    CONSTRAINT "postrider_outbox_losses_range" CHECK ("lost_claims" >= 0),
+    CONSTRAINT "postrider_outbox_next_comes" CHECK ("next_attempt_at" < 'infinity')
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX "postrider_outbox_claim" ON "postrider_outbox" ("next_attempt_at", "id") WHERE "status" IN ('PENDING', 'FAILED', 'SENDING');

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postrider::model::OutboxStatus;
-use postrider::store::ClaimOrder;
+use postrider::store::{ClaimOrder, Dialect};
 use postrider::testing::RecordingChannel;
 
 use super::support::{World, eventually, node, on_each, seconds};
@@ -64,5 +64,14 @@ on_each! {
             assert!(world.try_sql(&format!("UPDATE postrider_outbox SET {set}")).await.is_err(), "{set}");
         }
         world.sql("UPDATE postrider_outbox SET attempts = 11, max_attempts = 1000, lost_claims = 3").await;
+    }
+
+    /// Contract C1.2: a time that never comes is refused.
+    async fn a_time_that_never_comes_is_refused(world: World) {
+        if world.database.dialect() != Dialect::Postgres {
+            return;
+        }
+        world.pending().await;
+        assert!(world.try_sql("UPDATE postrider_outbox SET next_attempt_at = 'infinity'").await.is_err());
     }
 }

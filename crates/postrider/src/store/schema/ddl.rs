@@ -122,7 +122,11 @@ impl Ddl {
                 let bytes = if self.table.id_type() == IdType::Binary { 16 } else { 36 };
                 lines.push(format!("CHECK (length({}) = {bytes})", self.named(column::ID)));
             }
-            Dialect::Postgres => {}
+            // `-infinity` is due; nothing ever comes to the other one.
+            Dialect::Postgres => {
+                let name = self.quoted(&format!("{}_next_comes", self.table.name()));
+                lines.push(format!("CONSTRAINT {name} CHECK ({} < 'infinity')", self.named(column::NEXT_ATTEMPT_AT)));
+            }
             Dialect::Mysql => lines.extend(self.generated_columns()),
         }
         format!(
