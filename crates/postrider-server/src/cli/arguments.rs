@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::logging::LogFormat;
 use super::output::ColorChoice;
-use super::{check, list, migrate, requeue, schema, send, serve, show, wake};
+use super::{check, expedite, list, migrate, requeue, schema, send, serve, show, wake};
 
 const ABOUT_ALL: &str = "\
 A transactional notification outbox: rows are written in your own database transaction, and \
@@ -81,6 +81,7 @@ pub(super) enum Command {
     List(list::List),
     Show(show::Show),
     Requeue(requeue::Requeue),
+    Expedite(expedite::Expedite),
     Wake(wake::Wake),
     Migrate(migrate::Migrate),
     Schema(schema::Schema),

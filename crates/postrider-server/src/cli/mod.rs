@@ -8,6 +8,7 @@
 
 mod arguments;
 mod check;
+mod expedite;
 mod failure;
 mod given;
 mod list;

@@ -24,7 +24,8 @@ Examples:
   postrider list --status dead --json | jq -r '.[].id' | xargs postrider requeue
 
 A row that was SENT is sent anew, as a message of its own. A row that is being delivered is left
-alone: exit code 4, try again once it is settled. A row whose time is over is sent again only with
+alone: exit code 4, try again once it is settled. A PENDING row is waiting already and stays as it
+is: `postrider expedite` makes it due now. A row whose time is over is sent again only with
 another one: --expires-in, --expires-at or --no-expiry.";
 
 /// Sends rows again, with their whole budget of attempts.
@@ -146,6 +147,9 @@ fn answer(context: &Context, answers: &[Answer], failures: Vec<Failure>) -> Resu
                 _ => "was waiting already: nothing changed",
             };
             output.line(&format!("{}  {said}", answer.id))?;
+            if answer.outcome != "reset" {
+                output.note(&format!("`postrider expedite {}{}` makes it due now", answer.id, context.same));
+            }
         }
     }
     let mut failures = failures.into_iter();

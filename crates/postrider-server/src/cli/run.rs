@@ -102,6 +102,7 @@ fn run(cli: Cli, program: String) -> Result<(), Failure> {
             Command::List(command) => Box::pin(command.run(&context)).await,
             Command::Show(command) => Box::pin(command.run(&context)).await,
             Command::Requeue(command) => Box::pin(command.run(&context)).await,
+            Command::Expedite(command) => Box::pin(command.run(&context)).await,
             Command::Wake(command) => Box::pin(command.run(&context)).await,
             Command::Schema(command) => Box::pin(command.run(&context)).await,
             Command::Migrate(command) => Box::pin(command.run(&context)).await,

@@ -2,7 +2,8 @@
 
 use crate::support::Folder;
 
-const COMMANDS: [&str; 9] = ["serve", "send", "list", "show", "requeue", "wake", "migrate", "schema", "check"];
+const COMMANDS: [&str; 10] =
+    ["serve", "send", "list", "show", "requeue", "expedite", "wake", "migrate", "schema", "check"];
 
 #[test]
 fn every_command_has_a_help_with_an_example() {

@@ -173,3 +173,21 @@ async fn a_row_that_is_being_delivered_is_a_conflict() {
     let shown = folder.run(&["show", &id]).ok().stdout;
     assert!(shown.contains("is being delivered by other"), "{shown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_row_is_made_due_now() {
+    let folder = Folder::new();
+    let (late, soon, sent) = (folder.send(&["--in", "1d"]), folder.send(&["--in", "1h"]), folder.send(&[]));
+    change(&folder, "UPDATE postrider_outbox SET status = 'SENT' WHERE next_attempt_at <= created_at").await;
+    let run = folder.run(&["requeue", &late]).ok();
+    assert!(run.stdout.contains("was waiting already"), "{run:?}");
+    assert!(run.stderr.contains(&format!("`postrider expedite {late}` makes it due now")), "{run:?}");
+    let run = folder.run(&["expedite", &late, NOBODY]).refused(3, &["there is no row"]);
+    assert!(run.stdout.contains("due now"), "{run:?}");
+    assert_eq!(folder.json(&["expedite", &soon])[0]["outcome"], "due");
+    for id in [&late, &soon] {
+        let shown = folder.run(&["show", id]).ok().stdout;
+        assert!(shown.contains("due since"), "{shown}");
+    }
+    folder.run(&["expedite", &sent]).refused(4, &["is SENT, which is final; requeue it"]);
+}
