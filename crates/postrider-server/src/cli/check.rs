@@ -60,8 +60,8 @@ impl Finding {
 
 impl Check {
     pub(super) async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut findings =
-            vec![Finding::new("e-mail", self.email(context).await), Finding::new("templates", templates(context))];
+        let mut findings = vec![Finding::new("e-mail", self.email(context).await)];
+        findings.extend(templates(context));
         for one in context.outboxes()? {
             findings.extend(outbox(one).await);
         }
@@ -121,12 +121,17 @@ fn person(output: Output, context: &Context, settings: Vec<Shown>, findings: &[F
     Ok(())
 }
 
-fn templates(context: &Context) -> postrider::Result<String> {
-    let count = start::templates(&context.config)?.names().count();
-    Ok(match &context.config.templates {
-        Some(folder) => format!("{count} in {}", folder.display()),
-        None => "none (set `templates` to a folder)".to_owned(),
-    })
+/// How many templates there are, or each mistake in them.
+fn templates(context: &Context) -> Vec<Finding> {
+    let of = |found| Finding::new("templates", found);
+    match (start::templates(&context.config), &context.config.templates) {
+        (Err(error), _) => vec![of(Err(error))],
+        (Ok((all, problems)), Some(folder)) if problems.is_empty() => {
+            vec![of(Ok(format!("{} in {}", all.names().count(), folder.display())))]
+        }
+        (Ok((_, problems)), Some(_)) => problems.into_iter().map(|problem| of(Err(problem))).collect(),
+        (Ok(_), None) => vec![of(Ok("none (set `templates` to a folder)".to_owned()))],
+    }
 }
 
 /// The database of an outbox, and its tables.

@@ -137,8 +137,8 @@ impl Send {
         let config = &context.config;
         let notification = self.notification()?;
         let channels = start::channels(config)?;
-        // A template that is broken must not stop a message without one.
-        let templates = if self.template.is_some() { start::templates(config)? } else { TemplateCatalogue::new() };
+        // A template that is broken must not stop a message with another, or without one.
+        let templates = if self.template.is_some() { start::templates(config)?.0 } else { TemplateCatalogue::new() };
         let store = Store::open(context.outbox()?, Purpose::Write, PATIENCE).await?;
         store.require_writable().await?;
         let notification = notification.at(store.clock.now())?;

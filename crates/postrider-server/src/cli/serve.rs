@@ -54,7 +54,9 @@ impl Serve {
         }
         let channels = start::channels(&context.config)?;
         // Nothing is rendered here; a mistake in the folder is told all the same.
-        start::templates(&context.config)?;
+        for problem in start::templates(&context.config).map_or_else(|error| vec![error], |(_, problems)| problems) {
+            warn!("{problem}");
+        }
         let by_database = by_database(context.outboxes()?);
         let grace = context.config.dispatch.grace;
         let daemon = Arc::new(Daemon { context, channels, migrate: !self.no_migrate });

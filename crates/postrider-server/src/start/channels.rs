@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider::Result;
 use postrider::channel::Channel;
 use postrider::render::TemplateCatalogue;
+use postrider::{Error, Result};
 use postrider_channels::{EmailChannel, SandboxChannel};
 
 use crate::config::Config;
@@ -29,14 +29,13 @@ pub(crate) fn relay(config: &Config) -> Result<Option<EmailChannel>> {
     config.relay.as_ref().map(|relay| EmailChannel::new(relay.settings()?)).transpose()
 }
 
-/// The templates of the configured folder; none without one.
+/// The templates of the configured folder, and all that is wrong with them; none without one.
 ///
 /// # Errors
-/// [`ErrorKind::Configuration`](postrider::ErrorKind::Configuration) or
-/// [`ErrorKind::Template`](postrider::ErrorKind::Template), naming the file.
-pub(crate) fn templates(config: &Config) -> Result<TemplateCatalogue> {
+/// [`ErrorKind::Configuration`](postrider::ErrorKind::Configuration) if the folder cannot be read.
+pub(crate) fn templates(config: &Config) -> Result<(TemplateCatalogue, Vec<Error>)> {
     match &config.templates {
-        Some(folder) => TemplateCatalogue::from_directory(folder),
-        None => Ok(TemplateCatalogue::new()),
+        Some(folder) => TemplateCatalogue::read_directory(folder),
+        None => Ok((TemplateCatalogue::new(), Vec::new())),
     }
 }

@@ -1,6 +1,6 @@
 //! `postrider send`: what it writes, and what it refuses without writing anything.
 
-use crate::support::{Folder, finish};
+use crate::support::{Daemon, Folder, finish};
 
 const BASE: [&str; 5] = ["send", "--to", "alice@example.com", "--subject", "Hello"];
 
@@ -169,4 +169,25 @@ fn bad_input_is_refused_and_nothing_is_written() {
     let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
     assert_eq!(error["error"]["kind"], "invalid");
     assert_eq!(folder.json(&["list"]), serde_json::json!([]));
+}
+
+#[test]
+fn a_broken_template_stops_only_those_who_ask_for_it() {
+    let folder = Folder::new();
+    folder.write("postrider.toml", "templates = \"mails\"\n");
+    folder.write("mails/good/body.txt", "Hi");
+    folder.write("mails/good/body.txt~", "{{ half");
+    folder.write("mails/half/body.txt", "{{ half");
+    folder.write("mails/stray/notes.md", "x");
+    let send = |name| folder.run(&["send", "--to", "a@example.com", "--template", name]);
+    send("good").ok();
+    send("half").refused(2, &["half/body.txt"]);
+    let mut daemon = Daemon::start(&folder, &[]);
+    daemon.wait_for_line("notes.md is no part of a template");
+    assert!(daemon.stderr().contains("half/body.txt"), "{}", daemon.stderr());
+    assert_eq!(daemon.stop(), Some(0));
+    let check = folder.run(&["check"]).refused(1, &["2 checks failed"]);
+    for text in ["half/body.txt", "notes.md is no part"] {
+        assert!(check.stdout.contains(text), "{text}: {check:?}");
+    }
 }

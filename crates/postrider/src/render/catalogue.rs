@@ -47,6 +47,8 @@ use crate::model::{TenantId, text};
 pub struct TemplateCatalogue {
     engine: Engine,
     templates: BTreeMap<String, BTreeMap<FolderKey, Folder>>,
+    /// What is wrong with a template of a directory that was read as far as it can be.
+    broken: BTreeMap<(Option<TenantId>, String), String>,
 }
 
 /// The tenant (none: shared) and the channel (none: any) of a folder.
@@ -66,7 +68,7 @@ impl TemplateCatalogue {
     /// A catalogue without templates.
     #[must_use]
     pub fn new() -> Self {
-        Self { engine: Engine::new(), templates: BTreeMap::new() }
+        Self { engine: Engine::new(), templates: BTreeMap::new(), broken: BTreeMap::new() }
     }
 
     /// Reads all templates of a directory, once; later changes of the files have no effect.
@@ -82,17 +84,33 @@ impl TemplateCatalogue {
     /// @acme/welcome/body.txt       for the tenant acme; channels and locales as above
     /// ```
     ///
-    /// Names that begin with a dot are skipped everywhere, and so are files at the top. A byte
-    /// order mark is dropped.
+    /// Names that begin with a dot are skipped everywhere, and so are files at the top and what
+    /// editors leave (`body.txt~`, `#body.txt#`, `body.txt.bak`, `body.txt.swp`). A byte order mark
+    /// is dropped.
     ///
     /// # Errors
     /// [`ErrorKind::Template`], naming the file: it cannot be read, is not UTF-8, has a name that
     /// is no part, or does not compile; or a template's folder has no part at all.
     /// [`ErrorKind::Configuration`] if the directory itself cannot be read.
     pub fn from_directory(path: impl AsRef<Path>) -> Result<Self> {
+        let (catalogue, problems) = Self::read_directory(path)?;
+        problems.into_iter().next().map_or(Ok(catalogue), Err)
+    }
+
+    /// As [`Self::from_directory`], but a mistake in one template is no error of the others: all
+    /// mistakes are returned, and only who asks for such a template is told of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if the directory itself cannot be read.
+    pub fn read_directory(path: impl AsRef<Path>) -> Result<(Self, Vec<Error>)> {
         let mut catalogue = Self::new();
-        directory::load(&mut catalogue, path.as_ref())?;
-        Ok(catalogue)
+        let problems = directory::load(&mut catalogue, path.as_ref())?;
+        Ok((catalogue, problems))
+    }
+
+    /// Keeps what is left of a template from being rendered.
+    pub(super) fn mark_broken(&mut self, tenant: Option<&TenantId>, name: &str, problem: &Error) {
+        self.broken.entry((tenant.cloned(), name.to_owned())).or_insert_with(|| problem.to_string());
     }
 
     /// Changes what one part may cost; see [`DEFAULT_FUEL`](super::DEFAULT_FUEL) for the unit.
@@ -146,6 +164,11 @@ impl TemplateCatalogue {
     /// The folder that answers the request.
     fn folder(&self, request: &RenderRequest<'_>) -> Result<&Folder> {
         names::check(request.template)?;
+        for tenant in [Some(request.tenant.clone()), None] {
+            if let Some(problem) = self.broken.get(&(tenant, request.template.to_owned())) {
+                return Err(refused(problem.clone()));
+            }
+        }
         let seen = |(tenant, _): &FolderKey| tenant.as_ref().is_none_or(|tenant| tenant == request.tenant);
         let Some(folders) = self.templates.get(request.template).filter(|folders| folders.keys().any(seen)) else {
             let known = self.templates.iter().filter(|(_, folders)| folders.keys().any(seen));

@@ -12,39 +12,71 @@ use super::template::{Part, Variant};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::TenantId;
 
-/// Adds all templates below `root` to `catalogue`. The layout: [`TemplateCatalogue::from_directory`].
+/// Adds all templates below `root` to `catalogue`, and returns all that is wrong with them. The
+/// layout: [`TemplateCatalogue::from_directory`].
 ///
 /// # Errors
-/// As [`TemplateCatalogue::from_directory`].
-pub(super) fn load(catalogue: &mut TemplateCatalogue, root: &Path) -> Result<()> {
+/// As [`TemplateCatalogue::read_directory`].
+pub(super) fn load(catalogue: &mut TemplateCatalogue, root: &Path) -> Result<Vec<Error>> {
     let top = entries(root).map_err(|error| {
         let message = format!("the template directory {} cannot be read: {error}", root.display());
         Error::new(ErrorKind::Configuration, message).caused_by(error)
     })?;
+    let mut problems = Vec::new();
     for entry in top.iter().filter(|entry| entry.is_folder) {
         match entry.name.strip_prefix('@') {
-            Some(tenant) => {
-                let tenant = TenantId::new(tenant)
-                    .map_err(|error| Error::new(ErrorKind::Template, format!("{}: {error}", entry.path.display())))?;
-                for entry in inside(entry)? {
-                    load_template(catalogue, Some(&tenant), &entry)?;
-                }
-            }
-            None => load_template(catalogue, None, entry)?,
+            Some(tenant) => load_tenant(catalogue, tenant, entry, &mut problems),
+            None => load_template(catalogue, None, entry, &mut problems),
         }
     }
-    Ok(())
+    Ok(problems)
 }
 
-/// One template's folder: parts, and folders of channels with parts.
-fn load_template(catalogue: &mut TemplateCatalogue, tenant: Option<&TenantId>, folder: &Entry) -> Result<()> {
+/// A tenant's folder: folders of templates.
+fn load_tenant(catalogue: &mut TemplateCatalogue, tenant: &str, folder: &Entry, problems: &mut Vec<Error>) {
+    let tenant = TenantId::new(tenant)
+        .map_err(|error| Error::new(ErrorKind::Template, format!("{}: {error}", folder.path.display())));
+    match tenant.and_then(|tenant| Ok((tenant, inside(folder)?))) {
+        Ok((tenant, templates)) => {
+            for entry in templates {
+                load_template(catalogue, Some(&tenant), &entry, problems);
+            }
+        }
+        Err(error) => problems.push(error),
+    }
+}
+
+/// One template's folder: parts, and folders of channels with parts. What is wrong with any of them
+/// is wrong with the template.
+fn load_template(
+    catalogue: &mut TemplateCatalogue,
+    tenant: Option<&TenantId>,
+    folder: &Entry,
+    problems: &mut Vec<Error>,
+) {
+    let before = problems.len();
+    if let Err(error) = load_parts(catalogue, tenant, folder, problems) {
+        problems.push(error);
+    }
+    if let Some(problem) = problems.get(before) {
+        catalogue.mark_broken(tenant, &folder.name, problem);
+    }
+}
+
+fn load_parts(
+    catalogue: &mut TemplateCatalogue,
+    tenant: Option<&TenantId>,
+    folder: &Entry,
+    problems: &mut Vec<Error>,
+) -> Result<()> {
     if !folder.is_folder {
         return Err(folder.refuse("is a file where the folder of a template is expected"));
     }
     let mut parts = 0;
     for entry in inside(folder)? {
         if !entry.is_folder {
-            load_part(catalogue, &folder.name, Variant { tenant, ..Variant::default() }, &entry)?;
+            let variant = Variant { tenant, ..Variant::default() };
+            problems.extend(load_part(catalogue, &folder.name, variant, &entry).err());
             parts += 1;
             continue;
         }
@@ -54,7 +86,7 @@ fn load_template(catalogue: &mut TemplateCatalogue, tenant: Option<&TenantId>, f
         }
         for part in &of_channel {
             let variant = Variant { tenant, channel: Some(&entry.name), locale: None };
-            load_part(catalogue, &folder.name, variant, part)?;
+            problems.extend(load_part(catalogue, &folder.name, variant, part).err());
         }
         parts += of_channel.len();
     }
@@ -105,15 +137,21 @@ fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with('.') {
+        if !name.starts_with('.') && !is_backup(&name) {
             let path = entry.path();
-            // Follows a link, as a deployment may consist of links.
-            let is_folder = fs::metadata(&path)?.is_dir();
+            // Follows a link, as a deployment may consist of links; one into nowhere is told when it is read.
+            let is_folder = fs::metadata(&path).is_ok_and(|found| found.is_dir());
             found.push(Entry { name, path, is_folder });
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+/// What editors leave beside a file.
+fn is_backup(name: &str) -> bool {
+    let ended = |end: &str| name.ends_with(end);
+    ended("~") || ended(".bak") || ended(".swp") || ended(".swo") || (name.starts_with('#') && ended("#"))
 }
 
 #[cfg(test)]
@@ -150,6 +188,12 @@ mod tests {
             ("README.md", "not a template"),
             (".git/config", "not a template"),
             ("welcome/.gitkeep", ""),
+            ("welcome/.#body.txt", "{{ half"),
+            ("welcome/body.txt~", "{{ half"),
+            ("welcome/body.txt.bak", "{{ half"),
+            ("welcome/.body.txt.swp", "{{ half"),
+            ("welcome/body.de.txt.swp", "{{ half"),
+            ("welcome/#body.txt#", "{{ half"),
         ]);
         let catalogue = TemplateCatalogue::from_directory(root.path()).unwrap();
         assert_eq!(catalogue.names().collect::<Vec<_>>(), ["welcome"]);
@@ -182,6 +226,35 @@ mod tests {
             variables: &variables,
         };
         assert_eq!(catalogue.render(&request).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn what_is_broken_is_told_to_those_alone_who_ask_for_it() {
+        let root = directory(&[
+            ("good/body.txt", "fine"),
+            ("half/body.txt", "fine"),
+            ("half/body.htm", "x"),
+            ("half/body.de.txt", "{{ open"),
+            ("@acme/good/notes.md", "x"),
+            ("@/good/body.txt", "x"),
+        ]);
+        let (catalogue, problems) = TemplateCatalogue::read_directory(root.path()).unwrap();
+        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 4, "{told:?}");
+        for (place, text) in ["the tenant is empty", "notes.md is no part", "half/body.de.txt", "body.htm is no part"]
+            .into_iter()
+            .enumerate()
+        {
+            assert!(told[place].contains(text), "{told:?}");
+        }
+        let (root_tenant, acme) = (TenantId::ROOT, TenantId::new("acme").unwrap());
+        let render = |template, tenant| {
+            let variables = json!({});
+            catalogue.render(&RenderRequest { template, channel: "email", locale: None, tenant, variables: &variables })
+        };
+        assert_eq!(render("good", &root_tenant).unwrap().text.as_deref(), Some("fine"));
+        assert!(render("half", &root_tenant).unwrap_err().to_string().contains("half/body.de.txt"));
+        assert!(render("good", &acme).unwrap_err().to_string().contains("notes.md is no part"));
     }
 
     #[test]
