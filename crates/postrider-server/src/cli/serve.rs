@@ -11,9 +11,11 @@ mod database;
 mod report;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use postrider::channel::Channel;
+use postrider::model::{Clock as _, SystemClock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -31,10 +33,13 @@ Examples:
   POSTRIDER_EMAIL_HOST=smtp.example.com POSTRIDER_EMAIL_FROM=shop@example.com postrider serve
 
 SIGTERM or Ctrl-C stops it: nothing more is claimed, and deliveries under way may finish within
-`dispatch.grace`. A second signal ends it at once, with exit code 130.";
+`dispatch.grace`. A second signal, 1 s or more after the first, ends it at once, with exit code 130.";
 
 /// The exit code after a second signal.
 const INTERRUPTED: i32 = 130;
+/// A signal so soon after the first is the same one: `timeout` and some supervisors tell the program
+/// and its group.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
 /// Delivers rows until it is told to stop.
 #[derive(Debug, Args)]
@@ -66,6 +71,8 @@ impl Serve {
             running.spawn(Box::pin(database::serve(Arc::clone(&daemon), outboxes, stopping.clone())));
         }
         let mut failure = None;
+        let clock = SystemClock::new();
+        let mut told_at = None;
         loop {
             tokio::select! {
                 ended = running.join_next() => match ended {
@@ -82,9 +89,14 @@ impl Serve {
                     }
                 },
                 signal = signals.next() => {
-                    if stop.send_replace(true) {
+                    let now = clock.monotonic();
+                    let since = now.saturating_sub(*told_at.get_or_insert(now));
+                    if stop.send_replace(true) && since >= SAME_SIGNAL {
                         warn!("{signal}: ended at once; rows under way are taken over when their claims run out");
                         std::process::exit(INTERRUPTED);
+                    }
+                    if !since.is_zero() {
+                        continue;
                     }
                     info!(
                         "{signal}: stopping; deliveries under way have {} s, a second signal ends them at once",

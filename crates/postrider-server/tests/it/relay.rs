@@ -106,6 +106,11 @@ async fn check_greets_the_relay_and_sends_nothing() {
     assert!(check.stdout.contains("refused") && check.stdout.contains("check `host` and `port`"), "{check:?}");
 }
 
+#[expect(clippy::disallowed_methods, reason = "a real process goes by real time")]
+async fn wait_a_second() {
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_it_at_once() {
     let server = ScriptedSmtp::start(Script::new().always(Step::Mail, Answer::stall())).await.unwrap();
@@ -118,6 +123,10 @@ async fn a_second_signal_ends_it_at_once() {
     });
     daemon.signal("TERM");
     daemon.wait_for_line("a second signal ends them at once");
+    // What comes at once is the same signal, as `timeout` sends it twice.
+    daemon.signal("TERM");
+    wait_a_second().await;
+    assert!(!daemon.stderr().contains("ended at once"), "{}", daemon.stderr());
     daemon.signal("TERM");
     assert_eq!(daemon.ended().code(), Some(130));
 }
