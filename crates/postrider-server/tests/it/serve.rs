@@ -70,3 +70,14 @@ fn two_daemons_share_one_database() {
     }
     assert_eq!((one.stop(), two.stop()), (Some(0), Some(0)));
 }
+
+#[test]
+fn what_was_not_said_yet_is_said_at_the_end() {
+    let folder = Folder::new();
+    let mut daemon = Daemon::start(&folder, &[]);
+    let id = folder.send(&[]);
+    folder.wait_for(&id, "SENT", &[]);
+    daemon.signal("TERM");
+    assert_eq!(daemon.ended().code(), Some(0));
+    daemon.wait_for_line("delivered 1");
+}

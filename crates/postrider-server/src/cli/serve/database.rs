@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::Daemon;
 use super::banner::banner;
-use super::report::report;
+use super::report::Report;
 use crate::cli::failure::Failure;
 use crate::config::OutboxConfig;
 use crate::served_by;
@@ -67,10 +67,12 @@ async fn deliver<E: OutboxEntity>(
     let said = banner(context, outbox);
     if said.is_ok() {
         info!(outbox = name, node, "delivering");
+        let mut report = Report::new(name, dispatcher.counters());
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => {}
-            never = report(name, dispatcher.counters(), &*store.clock) => match never {},
+            never = report.follow(dispatcher.counters(), &*store.clock) => match never {},
         }
+        report.end(&dispatcher.counters().snapshot());
     }
     dispatcher.shutdown().await;
     said

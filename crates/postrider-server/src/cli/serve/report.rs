@@ -12,16 +12,35 @@ use crate::cli::words::grouped;
 /// How often it is said what was settled.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// Says every few seconds what was settled in them, if anything was.
-pub(super) async fn report(outbox: Option<&str>, counters: &Counters, clock: &dyn Clock) -> Infallible {
-    let mut before = counters.snapshot();
-    loop {
-        clock.sleep(REPORT_EVERY).await;
-        let now = counters.snapshot();
-        if let Some(words) = settled_since(&before, &now) {
-            info!(outbox, "{words} in the last {} s", REPORT_EVERY.as_secs());
+/// What was said so far of an outbox.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    outbox: Option<&'a str>,
+    before: Snapshot,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(outbox: Option<&'a str>, counters: &Counters) -> Self {
+        Self { outbox, before: counters.snapshot() }
+    }
+
+    /// Says every few seconds what was settled in them, if anything was.
+    pub(super) async fn follow(&mut self, counters: &Counters, clock: &dyn Clock) -> Infallible {
+        loop {
+            clock.sleep(REPORT_EVERY).await;
+            let now = counters.snapshot();
+            if let Some(words) = settled_since(&self.before, &now) {
+                info!(outbox = self.outbox, "{words} in the last {} s", REPORT_EVERY.as_secs());
+            }
+            self.before = now;
         }
-        before = now;
+    }
+
+    /// Says what was settled since it was last said.
+    pub(super) fn end(self, now: &Snapshot) {
+        if let Some(words) = settled_since(&self.before, now) {
+            info!(outbox = self.outbox, "{words} since that was last said");
+        }
     }
 }
 
