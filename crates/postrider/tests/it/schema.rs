@@ -54,6 +54,22 @@ on_each! {
         assert_eq!(refused.kind(), ErrorKind::Configuration);
     }
 
+    /// A table that was dropped is made again, whichever it is, and rows can be written.
+    async fn a_dropped_table_is_made_again(world: World) {
+        let clock: Arc<dyn Clock> = world.clock.clone();
+        let table = world.repository.table();
+        for gone in [&["postrider_outbox"][..], &["postrider_outbox_attempt"], &["postrider_outbox", "postrider_outbox_attempt"]] {
+            for name in gone {
+                world.sql(&format!("DROP TABLE {name}")).await;
+            }
+            assert_eq!(migrate::<NotificationRow>(&world.database, &clock, table).await.unwrap(), 1, "{gone:?}");
+            assert_eq!(migrate::<NotificationRow>(&world.database, &clock, table).await.unwrap(), 0, "{gone:?}");
+            let found = postrider::store::schema::verify::<NotificationRow>(&world.database, &clock, table).await.unwrap();
+            assert!(found.is_empty(), "{gone:?}: {found:?}");
+            world.pending().await;
+        }
+    }
+
     /// Another language names only what it must: every other column has a default that is valid.
     async fn a_row_from_another_language_needs_few_columns(world: World) {
         world.sql("INSERT INTO postrider_outbox (channel, recipient_address, subject, body) \

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::catalogue::Catalogue;
 use super::ddl::Ddl;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Clock, Kind, OutboxEntity, TableDef, Timestamp, Value};
@@ -15,7 +16,9 @@ use crate::store::{Connection, Database};
 /// node leaves nothing. On MariaDB and MySQL each statement commits by itself: what a killed node
 /// left undone, the next one does.
 ///
-/// Returns how many steps were run.
+/// A table that somebody dropped is made again, empty.
+///
+/// Returns how many steps were run; 1 if only a dropped table was made again.
 ///
 /// # Errors
 /// [`ErrorKind::Configuration`] if the tables were made by a later version of the library;
@@ -62,12 +65,38 @@ async fn run(connection: &mut dyn Connection, ddl: &Ddl, now: Timestamp) -> Resu
         let message = format!("the tables have schema version {at}; this program knows only {known}: use a later one");
         return Err(Error::new(kind, message));
     }
+    let (again, anew) = again(connection, ddl, at).await?;
+    for statement in &again {
+        connection.execute(statement, &[]).await?;
+    }
     for (index, step) in steps.iter().enumerate().skip(at) {
-        for statement in step {
+        // A table that is made again is made as it is now, and has had all steps.
+        for statement in step.iter().filter(|_| !anew) {
             connection.execute(statement, &[]).await?;
         }
         let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
         connection.execute(&ddl.write_version(), &[version.into(), now.into()]).await?;
     }
-    Ok(steps.len() - at)
+    Ok((steps.len() - at).max(usize::from(!again.is_empty())))
+}
+
+/// What makes those tables again that were there at version `at` and are gone, and whether the
+/// outbox's own is one of them.
+async fn again(connection: &mut dyn Connection, ddl: &Ddl, at: usize) -> Result<(Vec<String>, bool)> {
+    let mut statements = Vec::new();
+    if at == 0 {
+        return Ok((statements, false));
+    }
+    let outbox = Catalogue::look(connection, &ddl.table, ddl.table.name()).await?;
+    let attempts = Catalogue::look(connection, &ddl.table, &ddl.table.attempt_name()).await?;
+    if outbox.is_none() {
+        statements.extend(ddl.outbox_statements());
+    }
+    if attempts.is_none() {
+        statements.extend(ddl.attempt_statements());
+    }
+    if outbox.is_none() {
+        statements.extend(ddl.enqueue_statements());
+    }
+    Ok((statements, outbox.is_none()))
 }
