@@ -6,10 +6,17 @@ use postrider::model::{OutboxStatus, OutboxView, Timestamp};
 
 use super::output::Color;
 
-/// The status as people see it: what the sandbox took was not sent to anybody.
+/// Whether an address did not get it.
+fn is_partial(view: OutboxView<'_>) -> bool {
+    view.state().reason_code.as_deref() == Some("partial")
+}
+
+/// The status as people see it: what the sandbox took was not sent to anybody, and what is partial
+/// not to everybody.
 pub(super) fn status(view: OutboxView<'_>) -> String {
     match view.status() {
         OutboxStatus::Sent if view.is_sandbox() => "SENT (sandbox)".to_owned(),
+        OutboxStatus::Sent if is_partial(view) => "SENT (partial)".to_owned(),
         status => status.to_string(),
     }
 }
@@ -69,6 +76,10 @@ pub(super) fn next(view: OutboxView<'_>, now: Timestamp) -> String {
         OutboxStatus::Sent if view.is_sandbox() => {
             "nothing: the sandbox took it, and nothing left this machine".to_owned()
         }
+        OutboxStatus::Sent if is_partial(view) => format!(
+            "nothing by itself: the peer accepted it, but not for every address: a copy was not delivered; {again} to \
+             all of them"
+        ),
         OutboxStatus::Sent => "nothing: the peer accepted it".to_owned(),
         OutboxStatus::Dead if state.in_doubt => format!(
             "nothing by itself: the peer may have taken it, and its answer was lost; {again}, which may make a copy"

@@ -191,3 +191,15 @@ async fn a_waiting_row_is_made_due_now() {
     }
     folder.run(&["expedite", &sent]).refused(4, &["is SENT, which is final; requeue it"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_was_not_delivered_is_told() {
+    let folder = Folder::new();
+    let id = folder.send(&["--cc", "carol@example.com"]);
+    change(&folder, "UPDATE postrider_outbox SET status = 'SENT', reason_code = 'partial', provider = 'smtp'").await;
+    let listed = folder.run(&["list"]).ok().stdout;
+    assert!(listed.contains("SENT (partial)"), "{listed}");
+    let shown = folder.run(&["show", &id]).ok().stdout;
+    assert!(shown.contains("SENT (partial)") && shown.contains("a copy was not delivered"), "{shown}");
+    assert!(shown.contains(&format!("`postrider requeue {id}`")), "{shown}");
+}
