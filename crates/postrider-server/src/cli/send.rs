@@ -95,8 +95,11 @@ pub(super) struct Send {
     #[arg(id = "after", long = "in", value_name = "DURATION", value_parser = given::ahead, allow_hyphen_values = true)]
     after: Option<Duration>,
     /// Not after this time (RFC 3339, such as 2026-03-01T10:00:00Z).
-    #[arg(long, value_name = "TIME", value_parser = given::instant)]
+    #[arg(long, value_name = "TIME", value_parser = given::instant, conflicts_with = "expires_in")]
     expires_at: Option<Timestamp>,
+    /// Not after so long from now, such as 2d.
+    #[arg(long, value_name = "DURATION", value_parser = given::ahead, allow_hyphen_values = true)]
+    expires_in: Option<Duration>,
     /// At most so many attempts, 1 to 1000 [default: the channel's].
     #[arg(long, value_name = "N")]
     max_attempts: Option<i32>,

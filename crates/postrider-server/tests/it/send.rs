@@ -191,3 +191,17 @@ fn a_broken_template_stops_only_those_who_ask_for_it() {
         assert!(check.stdout.contains(text), "{text}: {check:?}");
     }
 }
+
+#[test]
+fn a_message_expires_so_long_from_now() {
+    let folder = Folder::new();
+    let id = folder.send(&["--expires-in", "2d"]);
+    let row = folder.json(&["show", &id])["row"].clone();
+    assert!(row["expires_at"].as_str() > row["created_at"].as_str(), "{row}");
+    let both = with(&["--body", "x", "--expires-in", "2d", "--expires-at", "2999-01-01T00:00:00Z"]);
+    let both: Vec<&str> = both.iter().map(String::as_str).collect();
+    folder.run(&both).refused(2, &["cannot be used with"]);
+    let past = with(&["--body", "x", "--expires-in", "-2d"]);
+    let past: Vec<&str> = past.iter().map(String::as_str).collect();
+    folder.run(&past).refused(2, &["the past cannot be waited for"]);
+}

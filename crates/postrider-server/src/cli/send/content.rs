@@ -12,11 +12,12 @@ use super::Send;
 use crate::cli::failure::Failure;
 use crate::cli::{given, words};
 
-/// A notification that is complete but for the time from which `--in` counts.
+/// A notification that is complete but for the time from which `--in` and `--expires-in` count.
 pub(super) struct Draft {
     notification: Notification,
     after: Option<std::time::Duration>,
     expires_at: Option<Timestamp>,
+    expires_in: Option<std::time::Duration>,
 }
 
 impl Draft {
@@ -25,10 +26,14 @@ impl Draft {
         if let Some(at) = self.expires_at.filter(|at| *at <= now) {
             return Err(Failure::usage(given::is_past("--expires-at", at, now)));
         }
-        Ok(match self.after {
-            Some(after) => self.notification.send_at(now.plus(after)),
-            None => self.notification,
-        })
+        let mut notification = self.notification;
+        if let Some(after) = self.after {
+            notification = notification.send_at(now.plus(after));
+        }
+        if let Some(ahead) = self.expires_in {
+            notification = notification.expires_at(now.plus(ahead));
+        }
+        Ok(notification)
     }
 }
 
@@ -63,7 +68,7 @@ impl Send {
         if let Some(text) = &self.metadata {
             notification = notification.metadata(json("--metadata", text)?);
         }
-        Ok(Draft { notification, after: self.after, expires_at: self.expires_at })
+        Ok(Draft { notification, after: self.after, expires_at: self.expires_at, expires_in: self.expires_in })
     }
 
     fn recipients(&self) -> Result<Vec<Recipient>, Failure> {
