@@ -1,12 +1,14 @@
 //! `postrider check`: every setting with its origin, and whether the parts can be used.
 //!
-//! Changes nothing, makes no file and sends no mail; the relay is greeted as for one, and left.
+//! Changes nothing, leaves no file and sends no mail; the relay is greeted as for one, and left.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use postrider::model::SystemClock;
 use postrider::store::schema::Finding as Verified;
+use postrider::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -142,8 +144,11 @@ async fn outbox(outbox: &OutboxConfig) -> Vec<Finding> {
         && !path.exists()
         && path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     {
-        let message = format!("{address} does not exist yet; serve, send and migrate make it");
-        return vec![of(Finding::new("database", Ok(message)))];
+        let found = can_be_made(path).map_or_else(
+            |error| Err(Error::new(ErrorKind::Configuration, format!("{address} cannot be made: {error}"))),
+            |()| Ok(format!("{address} does not exist yet; serve, send and migrate make it")),
+        );
+        return vec![of(Finding::new("database", found))];
     }
     let store = match Store::open(outbox, Purpose::Change, PATIENCE).await {
         Ok(store) => store,
@@ -162,3 +167,11 @@ fn so_far(table: &str, found: &[Verified]) -> String {
     let advice: String = found.iter().map(|finding| format!("; advice: {finding}")).collect();
     format!("{table} has all that is needed{advice}")
 }
+/// Whether a file can be made beside the one that does not exist yet; it is removed at once.
+fn can_be_made(path: &Path) -> std::io::Result<()> {
+    let mut probe = path.as_os_str().to_owned();
+    probe.push(format!(".check-{}", std::process::id()));
+    std::fs::OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    std::fs::remove_file(&probe)
+}
+

@@ -152,3 +152,13 @@ async fn a_table_of_the_applications_own_is_served() {
     let id = folder.send(&[]);
     folder.wait_for(&id, "SENT", &[]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn check_tells_of_a_folder_in_which_no_file_can_be_made() {
+    let folder = Folder::new();
+    let check = folder.run(&["check", "--database", "sqlite:/proc/postrider.db"]).refused(1, &["1 check failed"]);
+    assert!(check.stdout.contains("cannot be made"), "{check:?}");
+    folder.run(&["check"]).ok();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
