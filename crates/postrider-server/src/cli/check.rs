@@ -93,7 +93,15 @@ impl Check {
         if self.offline {
             return Ok(format!("goes to the relay {}:{} (not contacted: --offline)", relay.host, relay.port));
         }
-        Ok(channel.probe(&SystemClock::new(), RELAY_PATIENCE).await?.to_string())
+        let found = channel.probe(&SystemClock::new(), RELAY_PATIENCE).await;
+        found.map(|found| found.to_string()).map_err(|error| {
+            let message = error.to_string();
+            if !message.contains("does not offer STARTTLS") {
+                return error;
+            }
+            let plain = "; for a plain relay on this machine or in a network of your own, set `email.tls` to none";
+            Error::new(error.kind(), format!("{message}{plain}")).caused_by(error)
+        })
     }
 }
 
@@ -162,11 +170,6 @@ async fn outbox(outbox: &OutboxConfig) -> Vec<Finding> {
     vec![of(Finding::new("database", Ok(format!("{address} answers")))), of(table)]
 }
 
-/// A table that can be used, and what could be better.
-fn so_far(table: &str, found: &[Verified]) -> String {
-    let advice: String = found.iter().map(|finding| format!("; advice: {finding}")).collect();
-    format!("{table} has all that is needed{advice}")
-}
 /// Whether a file can be made beside the one that does not exist yet; it is removed at once.
 fn can_be_made(path: &Path) -> std::io::Result<()> {
     let mut probe = path.as_os_str().to_owned();
@@ -175,3 +178,8 @@ fn can_be_made(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(&probe)
 }
 
+/// A table that can be used, and what could be better.
+fn so_far(table: &str, found: &[Verified]) -> String {
+    let advice: String = found.iter().map(|finding| format!("; advice: {finding}")).collect();
+    format!("{table} has all that is needed{advice}")
+}

@@ -145,3 +145,14 @@ async fn what_the_grace_period_cuts_is_given_back() {
     let row = folder.json(&["show", &id])["row"].clone();
     assert_eq!((&row["status"], &row["attempts"]), (&"PENDING".into(), &0.into()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_the_remedy_for_a_plain_relay() {
+    let server = ScriptedSmtp::start(Script::new()).await.unwrap();
+    let folder = Folder::new();
+    configured(&folder, server.port());
+    let check = folder.run(&["check", "--set", "email.tls=starttls"]).refused(1, &["1 check failed"]);
+    for text in ["does not offer STARTTLS", "set `email.tls` to none"] {
+        assert!(check.stdout.contains(text), "{text}: {check:?}");
+    }
+}
