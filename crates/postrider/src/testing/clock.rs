@@ -11,6 +11,10 @@ use crate::model::{Clock, Timestamp};
 
 /// Stands still; [`Self::advance`] turns wall time and monotonic time, and wakes who sleeps.
 ///
+/// A dispatcher on PostgreSQL, MariaDB or MySQL claims nothing while its clock is far from the
+/// database's: beside this one, set [`check_clock`](crate::dispatch::DispatchConfig::check_clock) to
+/// false.
+///
 /// ```
 /// use std::time::Duration;
 ///
