@@ -68,8 +68,7 @@ impl SandboxChannel {
 fn take_mail(delivery: Delivery<'_>) -> Result<Ledger, Outcome> {
     let row = delivery.row();
     let mail = Mail::read(row).map_err(Unsendable::into_outcome)?;
-    let sender =
-        Mailbox::parse(&format!("{PROVIDER}@{DOMAIN}")).map_err(|error| Unsendable::Content(error).into_outcome())?;
+    let sender = sender().map_err(|error| Unsendable::Content(error).into_outcome())?;
     Message::build(&mail, row, &sender, DOMAIN).map_err(Unsendable::into_outcome)?;
     let mut ledger = row.state().recipients.clone().unwrap_or_default();
     for addressee in &mail.addressees {
@@ -84,6 +83,11 @@ fn take_mail(delivery: Delivery<'_>) -> Result<Ledger, Outcome> {
     Ok(ledger)
 }
 
+/// Who sends a sandboxed e-mail.
+fn sender() -> Result<Mailbox> {
+    Mailbox::parse(&format!("{PROVIDER}@{DOMAIN}"))
+}
+
 impl Channel for SandboxChannel {
     fn name(&self) -> &str {
         &self.name
@@ -91,7 +95,7 @@ impl Channel for SandboxChannel {
 
     fn check(&self, row: OutboxView<'_>) -> Result<()> {
         if self.name == email::NAME {
-            email::check(row)?;
+            email::check(row, &sender()?, DOMAIN)?;
         }
         self.replaced.as_ref().map_or(Ok(()), |channel| channel.check(row))
     }

@@ -6,24 +6,20 @@
 //! not add a header that the row did not ask for, and never a Bcc.
 //! Source: RFC 5322, RFC 2045–2047, RFC 3834 §5; contract C3.5, C5.6; cases C06, C09, C10 and C14.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use lettre::Address;
-use lettre::message::header::{
-    Cc, From, Header, HeaderName, HeaderValue, Headers, MIME_VERSION_1_0, MessageId, ReplyTo, Subject, To,
-};
-use lettre::message::{Mailbox as LettreMailbox, Mailboxes, MultiPart, SinglePart};
+use lettre::message::header::{Header, HeaderName, HeaderValue, Headers, MIME_VERSION_1_0, MessageId, Subject};
+use lettre::message::{MultiPart, SinglePart};
 use postrider::model::{OutboxView, Role};
 use postrider::{Error, Result};
 
+use super::header::{encoded, mailboxes};
 use super::mail::{Mail, Unsendable};
 use super::mailbox::Mailbox;
 
 /// Most octets of a line without its end. Source: RFC 5322 §2.1.1.
 const MAX_LINE: usize = 998;
 
-/// Most octets of text in one encoded word of ours: with the field's name it stays below 78.
-const MAX_ENCODED_WORD: usize = 39;
+/// Most octets of a word of the subject that is written as it is.
+const MAX_PLAIN_WORD: usize = 900;
 
 /// A built message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,17 +72,13 @@ fn headers(mail: &Mail, row: OutboxView<'_>, sender: &Mailbox, message_id: &str)
     let mut headers = Headers::new();
     headers.insert_raw(date(row));
     headers.set(MessageId::from(message_id.to_owned()));
-    headers.set(From::from(mailboxes([sender])));
-    let (to, cc) = (mailboxes(mail.mailboxes(Role::To)), mailboxes(mail.mailboxes(Role::Cc)));
-    if to.iter().next().is_some() {
-        headers.set(To::from(to));
-    }
-    if cc.iter().next().is_some() {
-        headers.set(Cc::from(cc));
-    }
-    if let Some(reply_to) = &mail.reply_to {
-        headers.set(ReplyTo::from(mailboxes([reply_to])));
-    }
+    let listed = [
+        mailboxes("From", [sender]),
+        mailboxes("To", mail.mailboxes(Role::To)),
+        mailboxes("Cc", mail.mailboxes(Role::Cc)),
+        mailboxes("Reply-To", &mail.reply_to),
+    ];
+    listed.into_iter().flatten().for_each(|field| headers.insert_raw(field));
     if let Some(text) = &mail.subject {
         headers.insert_raw(subject(text));
     }
@@ -98,21 +90,14 @@ fn headers(mail: &Mail, row: OutboxView<'_>, sender: &Mailbox, message_id: &str)
 
 /// The subject, so that a reader sees what was given, code point for code point.
 ///
-/// The builder writes ASCII as it is; what a reader would decode, or should never see raw, is
-/// encoded here. Source: RFC 2047 §2 and §5.
+/// The builder writes ASCII as it is; what a reader would decode, should never see raw, or could
+/// not be folded, is encoded here. Source: RFC 2047 §2 and §5.
 fn subject(text: &str) -> HeaderValue {
-    if !text.contains("=?") && !text.contains(|c: char| c.is_ascii_control()) {
-        return Subject::from(text.to_owned()).display();
+    let is_long = |word: &str| word.is_ascii() && word.len() > MAX_PLAIN_WORD;
+    if text.contains("=?") || text.contains(|c: char| c.is_ascii_control()) || text.split(' ').any(is_long) {
+        return encoded("Subject", text);
     }
-    let mut words = vec![String::new()];
-    for character in text.chars() {
-        match words.last_mut() {
-            Some(word) if word.len() + character.len_utf8() <= MAX_ENCODED_WORD => word.push(character),
-            _ => words.push(character.to_string()),
-        }
-    }
-    let encoded = words.iter().map(|word| format!("=?utf-8?b?{}?=", BASE64.encode(word))).collect::<Vec<_>>();
-    HeaderValue::dangerous_new_pre_encoded(Subject::name(), text.to_owned(), encoded.join("\r\n "))
+    Subject::from(text.to_owned()).display()
 }
 
 /// When the row was written. Written by hand: the builder's own date cannot be before 1970.
@@ -120,19 +105,6 @@ fn date(row: OutboxView<'_>) -> HeaderValue {
     let written = row.content().created_at.to_jiff();
     let date = written.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string();
     HeaderValue::dangerous_new_pre_encoded(HeaderName::new_from_ascii_str("Date"), date.clone(), date)
-}
-
-/// Mailboxes for a header: the domain in A-labels, the local part untouched.
-fn mailboxes<'a>(mailboxes: impl IntoIterator<Item = &'a Mailbox>) -> Mailboxes {
-    mailboxes
-        .into_iter()
-        .map(|mailbox| {
-            let address = mailbox.address();
-            // Checked before, by rules that are stricter than the builder's where it matters.
-            let checked = Address::new_dangerous(address.local(), address.ascii_domain());
-            LettreMailbox::new(mailbox.name().map(str::to_owned), checked)
-        })
-        .collect()
 }
 
 /// Content headers and content: text, HTML, or both as alternatives.

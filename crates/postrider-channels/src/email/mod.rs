@@ -5,6 +5,7 @@
 //! | `config` | the settings, and their defaults |
 //! | `settle` | what is refused at start |
 //! | `mailbox` | `Name <address>` |
+//! | `header` | header fields that fold |
 //! | `mail` | what a row asks for, read and checked |
 //! | `message` | the bytes that follow DATA, the same on every attempt |
 //! | `attempt` | one row through one conversation, with a result per address |
@@ -18,6 +19,7 @@
 
 mod attempt;
 mod config;
+mod header;
 mod health;
 pub(crate) mod mail;
 pub(crate) mod mailbox;
@@ -106,7 +108,7 @@ impl Channel for EmailChannel {
     }
 
     fn check(&self, row: OutboxView<'_>) -> Result<()> {
-        check(row)
+        check(row, &self.from, &self.message_id_domain)
     }
 
     fn deliver<'a>(&'a self, delivery: Delivery<'a>) -> BoxFuture<'a, Outcome> {
@@ -127,10 +129,11 @@ impl Channel for EmailChannel {
 }
 
 /// What an e-mail row must hold, whoever delivers it: addresses that parse, header texts of one
-/// line, a payload that can be read.
+/// line, a payload that can be read, and a message that can go over the wire.
 ///
 /// # Errors
 /// [`ErrorKind::Invalid`](postrider::ErrorKind::Invalid), naming what is wrong.
-pub(crate) fn check(row: OutboxView<'_>) -> Result<()> {
-    Mail::read(row).map(drop).map_err(Unsendable::into_error)
+pub(crate) fn check(row: OutboxView<'_>, sender: &Mailbox, message_id_domain: &str) -> Result<()> {
+    let message = Mail::read(row).and_then(|mail| Message::build(&mail, row, sender, message_id_domain));
+    message.map(drop).map_err(Unsendable::into_error)
 }

@@ -127,6 +127,23 @@ async fn a_name_with_specials_stays_one_mailbox() {
     }
 }
 
+/// A mail with more copies than any line holds: each has its RCPT, and the header names them all.
+#[tokio::test]
+async fn ten_thousand_copies_are_shown_and_asked_for() {
+    let post = Post::open(Script::new()).await;
+    let mut row = row();
+    row.cc_addresses = (0..10_000).map(|number| format!("copy-{number:05}@example.com")).collect();
+    check(&post.channel, &row).unwrap();
+    sent(post.deliver(&row).await);
+    let message = post.relay.record().messages.pop().unwrap();
+    assert_eq!(message.recipients[0], "jane@example.com");
+    assert_eq!(message.recipients[1..], row.cc_addresses);
+    let text = message.text();
+    assert!(text.split("\r\n").all(|line| line.len() <= 78));
+    let shown: Vec<_> = header(&text, "Cc").split(',').map(str::trim).collect();
+    assert_eq!(shown, row.cc_addresses);
+}
+
 /// Case C01.
 #[tokio::test]
 async fn a_quoted_local_part_is_refused_and_smuggles_nothing() {
