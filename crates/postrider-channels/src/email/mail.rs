@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use postrider::Error;
-use postrider::model::text::storable_error;
+use postrider::model::text::{refuse_line_break, storable_error};
 use postrider::model::{
     AddressState, Blame, FailureScope, Ledger, MailAddress, MailPayload, OutboxView, Outcome, Reject, Retry, Role,
     Suppress,
 };
 
-use super::mailbox::{Mailbox, check_header_line};
+use super::mailbox::Mailbox;
 
 const ALL_BLOCKED: &str = "policy left out every address";
 
@@ -107,7 +107,7 @@ impl Mail {
         let content = row.content();
         let payload = MailPayload::read(content.payload.as_ref()).map_err(Unsendable::Payload)?;
         let header = |what: &str, text: Option<&String>| match text {
-            Some(text) => check_header_line(what, text).map_err(Unsendable::Content),
+            Some(text) => refuse_line_break(what, text).map_err(Unsendable::Content),
             None => Ok(()),
         };
         header("subject", content.subject.as_ref())?;

@@ -144,6 +144,26 @@ async fn ten_thousand_copies_are_shown_and_asked_for() {
     assert_eq!(shown, row.cc_addresses);
 }
 
+/// Case C08: what can be folded as encoded words has no length that cannot be sent.
+#[tokio::test]
+async fn a_long_word_is_folded_and_read_as_it_was_given() {
+    let post = Post::open(Script::new()).await;
+    for word in ["😀".repeat(300), "x".repeat(1_500), format!("Ж{}", "x".repeat(1_500))] {
+        let mut row = row();
+        row.subject = Some(word.clone());
+        row.payload = Some(json!({
+            "to_name": word, "from": format!("{word} <f@example.com>"), "reply_to": format!("{word} <r@example.com>"),
+        }));
+        check(&post.channel, &row).unwrap();
+        sent(post.deliver(&row).await);
+        let text = post.relay.record().messages.pop().unwrap().text();
+        assert!(text.is_ascii() && text.split("\r\n").all(|line| line.len() <= 78), "{text}");
+        for (field, after) in [("Subject", ""), ("To", " <jane@example.com>"), ("From", " <f@example.com>")] {
+            assert_eq!(decoded(&header(&text, field).replace("\r\n", "")), format!("{word}{after}"), "{field}");
+        }
+    }
+}
+
 /// Case C01.
 #[tokio::test]
 async fn a_quoted_local_part_is_refused_and_smuggles_nothing() {
