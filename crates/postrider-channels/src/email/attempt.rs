@@ -4,7 +4,8 @@
 //! - To is asked for first. If it is refused, nothing is sent: for good, the row is rejected; for
 //!   now, it is tried again as a whole, so that all copies stay together.
 //! - A refused copy never stops the mail. Refused for good, it is noted; refused for now, the row
-//!   is tried again for that copy alone.
+//!   is tried again for that copy alone. If the relay ends the conversation when asked for a copy,
+//!   the mail goes to the others over a new connection.
 //! - Whoever accepted the message in this send is not sent to again; a copy refused for good is
 //!   not asked for again, unless a person requeues the row.
 //! - The answer to the final dot holds for every address that was accepted before it. If it does
@@ -22,6 +23,7 @@ use postrider::model::{AddressState, Blame, FailureScope, InDoubt, Ledger, Outco
 use super::EmailChannel;
 use super::mail::{Addressee, Mail, Unsendable};
 use super::message::Message;
+use super::put_off::{HangUp, PutOff, Stop};
 use super::results::{Refusals, Trouble, entry, settled, to_first};
 use super::smtp::classify::{Phase, UNEXPECTED, Verdict};
 use super::smtp::failure::{Cause, Failure};
@@ -52,21 +54,29 @@ enum Connection {
 /// Dropping the future closes its connection, which then serves nobody else.
 pub(super) async fn attempt(channel: &EmailChannel, delivery: Delivery<'_>) -> Outcome {
     let clock = delivery.clock();
-    let transaction = match Transaction::prepare(channel, delivery) {
+    let mut transaction = match Transaction::prepare(channel, delivery) {
         Ok(transaction) => transaction,
         Err(outcome) => return outcome,
     };
     let mut watch = Watch { channel, delivery, begun: clock.monotonic(), ended: false };
     let mut checkout = match channel.pool.checkout(clock).await {
         Ok(checkout) => checkout,
-        Err(failure) => return watch.failed(failure),
+        Err(failure) => return watch.failed(failure, None),
     };
     let mut result = transaction.run(checkout.session()).await;
-    if checkout.is_reused() && result.as_ref().is_err_and(Failure::may_be_staleness) {
-        tracing::debug!("a kept connection to the relay had gone stale; opening a new one");
+    loop {
+        match &result {
+            Err(Stop::Failed(failure)) if checkout.is_reused() && failure.may_be_staleness() => {
+                tracing::debug!("a kept connection to the relay had gone stale; opening a new one");
+            }
+            Err(Stop::AtCopy(hang_up)) if transaction.leave_out(hang_up) => {
+                tracing::debug!("the relay ended the conversation at a copy; going on without that copy");
+            }
+            _ => break,
+        }
         checkout = match checkout.replace(clock).await {
             Ok(fresh) => fresh,
-            Err(failure) => return watch.failed(failure),
+            Err(failure) => return watch.failed(failure, transaction.found()),
         };
         result = transaction.run(checkout.session()).await;
     }
@@ -83,12 +93,17 @@ pub(super) async fn attempt(channel: &EmailChannel, delivery: Delivery<'_>) -> O
             outcome
         }
         Ok(Ending { outcome, connection: Connection::Spent }) => outcome,
-        Err(failure) => {
+        Err(Stop::AtCopy(HangUp { failure, .. })) => {
+            // It says nothing about the relay: nobody else was asked for.
+            watch.ended = true;
+            Trouble::from(failure).into_outcome(transaction.found())
+        }
+        Err(Stop::Failed(failure)) => {
             let is_usable = matches!(&failure.cause, Cause::Refused(reply) if reply.code() != 421);
             if is_usable {
                 checkout.reset_and_give_back(clock).await;
             }
-            watch.failed(failure)
+            watch.failed(failure, transaction.found())
         }
     }
 }
@@ -103,12 +118,12 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// The conversation broke before anything was handed over.
-    fn failed(&mut self, failure: Failure) -> Outcome {
+    fn failed(&mut self, failure: Failure, found: Option<Ledger>) -> Outcome {
         match failure.verdict() {
             Verdict::Retry(FailureScope::Row, _) | Verdict::Reject(_) => self.works(),
             Verdict::Retry(..) => self.fails(&failure.brief()),
         }
-        Trouble::from(failure).into_outcome(None)
+        Trouble::from(failure).into_outcome(found)
     }
 
     /// The conversation came to an end. One in doubt says nothing about the relay.
@@ -157,6 +172,8 @@ struct Transaction<'a> {
     message: Message,
     /// What earlier attempts of this send found.
     ledger: Ledger,
+    /// Copies that are not asked for in this attempt.
+    put_off: PutOff,
 }
 
 impl<'a> Transaction<'a> {
@@ -165,16 +182,33 @@ impl<'a> Transaction<'a> {
         let row = delivery.row();
         let mail = Mail::read(row).map_err(Unsendable::into_outcome)?;
         let mut ledger = row.state().recipients.clone().unwrap_or_default();
-        // No attempt counted yet in this send: the row is new, or a person has requeued it.
-        if row.state().attempts == 0 {
+        // Neither attempt nor deferral in this send: the row is new, or a person has requeued it.
+        if row.state().attempts == 0 && row.state().deferrals == 0 {
             ledger.forget_refusals();
         }
         let message = channel.build(&mail, row).map_err(Unsendable::into_outcome)?;
-        let transaction = Self { channel, delivery, mail, message, ledger };
-        if transaction.open(&transaction.mail, &transaction.ledger).is_empty() {
+        let mut transaction = Self { channel, delivery, mail, message, ledger, put_off: PutOff::default() };
+        let open = transaction.open(&transaction.mail, &transaction.ledger);
+        if open.is_empty() {
             return Err(settled(&transaction.ledger, Refusals::default()));
         }
+        transaction.put_off = PutOff::remembered(&open, &transaction.ledger);
         Ok(transaction)
+    }
+
+    /// Goes on without the copy at which the relay ended the conversation; false if nobody is left.
+    fn leave_out(&mut self, hang_up: &HangUp) -> bool {
+        let open = self.open(&self.mail, &self.ledger);
+        let mut put_off = std::mem::take(&mut self.put_off);
+        let deferred = put_off.add(hang_up, &open, self.delivery.clock().now());
+        deferred.into_iter().for_each(|entry| self.ledger.record(entry));
+        self.put_off = put_off;
+        !self.open(&self.mail, &self.ledger).is_empty()
+    }
+
+    /// What this attempt found before it broke, if anything.
+    fn found(&self) -> Option<Ledger> {
+        (!self.put_off.is_empty()).then(|| to_first(&self.ledger))
     }
 
     /// The addresses that this attempt has to ask for.
@@ -184,11 +218,11 @@ impl<'a> Transaction<'a> {
             Some(AddressState::Rejected) => addressee.role == Role::To,
             _ => true,
         };
-        mail.addressees.iter().filter(is_open).collect()
+        mail.addressees.iter().filter(is_open).filter(|addressee| !self.put_off.contains(addressee)).collect()
     }
 
     /// Runs the transaction on a session. A failure means that nothing was handed over.
-    async fn run(&self, session: &mut Session) -> Result<Ending, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Ending, Stop> {
         if !self.message.needs_smtputf8() || session.abilities().smtputf8 {
             return self.transfer(session, &self.mail, &self.message, self.ledger.clone()).await;
         }
@@ -218,7 +252,7 @@ impl<'a> Transaction<'a> {
             return Err(trouble.into_outcome(Some(to_first(&ledger))));
         }
         if self.open(&mail, &ledger).is_empty() {
-            return Err(settled(&ledger, Refusals::default()));
+            return Err(settled(&ledger, self.put_off.refusals()));
         }
         Ok((mail, message, ledger))
     }
@@ -230,7 +264,7 @@ impl<'a> Transaction<'a> {
         mail: &Mail,
         message: &Message,
         mut ledger: Ledger,
-    ) -> Result<Ending, Failure> {
+    ) -> Result<Ending, Stop> {
         let clock = self.delivery.clock();
         if let Some(Some(limit)) = session.abilities().size
             && message.bytes().len() as u64 > limit
@@ -245,10 +279,17 @@ impl<'a> Transaction<'a> {
         let parameters = MailParameters { size: message.bytes().len(), needs_smtputf8: message.needs_smtputf8() };
         session.mail(message.envelope_sender(), parameters, clock).await?;
 
-        let mut accepted = Vec::new();
-        let mut refusals = Refusals::default();
+        let mut accepted: Vec<&Addressee> = Vec::new();
+        let mut refusals = self.put_off.refusals();
         for addressee in self.open(mail, &ledger) {
-            let reply = session.recipient(&addressee.address().wire(), clock).await?;
+            let reply = match session.recipient(&addressee.address().wire(), clock).await {
+                Ok(reply) => reply,
+                Err(failure) if addressee.role == Role::Cc => {
+                    let taken = accepted.iter().map(|taken| taken.text.clone()).collect();
+                    return Err(Stop::AtCopy(HangUp { failure, copy: addressee.text.clone(), taken }));
+                }
+                Err(failure) => return Err(failure.into()),
+            };
             if reply.is_positive() {
                 accepted.push(addressee);
                 continue;

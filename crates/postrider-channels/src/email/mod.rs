@@ -9,6 +9,7 @@
 //! | `mail` | what a row asks for, read and checked |
 //! | `message` | the bytes that follow DATA, the same on every attempt |
 //! | `attempt` | one row through one conversation, with a result per address |
+//! | `put_off` | the copies at which the relay ends the conversation |
 //! | `health` | whether the relay works, logged once when that changes |
 //! | `probe` | a look at the relay without a mail |
 //! | `results` | what an answer makes of an address and of a row |
@@ -25,6 +26,7 @@ pub(crate) mod mail;
 pub(crate) mod mailbox;
 pub(crate) mod message;
 mod probe;
+mod put_off;
 mod results;
 mod settle;
 mod smtp;

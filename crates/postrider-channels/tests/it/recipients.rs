@@ -1,10 +1,13 @@
 //! A result per address: To first, copies on their own.
 
+use std::time::Duration;
+
 use postrider::model::{
     AddressState::{Accepted, Blocked, Deferred, Rejected},
     Blame, FailureScope, Ledger, LedgerEntry, Outcome,
     Role::{Cc, To},
 };
+use postrider_channels::Timeouts;
 use postrider_testkit::smtp::{Answer, Script, Step};
 
 use crate::support::{Post, reject, retry, row, row_with_copies, sent, states};
@@ -77,6 +80,74 @@ async fn a_copy_put_off_is_tried_again_alone_with_the_same_message() {
     row.state.recipients = Some(ledger);
     sent(post.deliver(&row).await);
     assert_eq!(post.relay.record().messages.len(), 2, "nobody was left to send to");
+}
+
+/// Case C18: in whatever way a copy is refused, the others get the mail.
+#[tokio::test]
+async fn a_relay_that_hangs_up_at_a_copy_still_gets_the_mail_for_the_others() {
+    let mut limits = Timeouts::default();
+    limits.recipient = Duration::from_millis(80);
+    let goodbye = Answer::reply("421 4.3.2 closing").then(Answer::close());
+    for hang_up in [goodbye, Answer::reply("421 4.3.2 closing"), Answer::close(), Answer::stall()] {
+        let script = Script::new().recipient("b@example.com", hang_up.clone());
+        let post = Post::configured(script, |config| config.timeouts(limits)).await;
+        let mut row = row_with_copies(["a@example.com", "b@example.com"]);
+        let put_off = retry(post.deliver(&row).await);
+        assert_eq!(put_off.scope, FailureScope::Row, "{hang_up:?}");
+        let ledger = put_off.ledger.unwrap();
+        assert_eq!(
+            states(&ledger),
+            [(To, "jane@example.com", Accepted), (Cc, "b@example.com", Deferred), (Cc, "a@example.com", Accepted)]
+        );
+        let record = post.relay.record();
+        assert_eq!(record.messages[0].recipients, ["jane@example.com", "a@example.com"], "{hang_up:?}");
+
+        row.state.recipients = Some(ledger);
+        row.state.attempts = 1;
+        assert_eq!(retry(post.deliver(&row).await).scope, FailureScope::Destination, "{hang_up:?}");
+        post.relay.follow(Script::new());
+        sent(post.deliver(&row).await);
+        assert_eq!(post.relay.record().messages[1].recipients, ["b@example.com"], "{hang_up:?}");
+    }
+}
+
+/// The relay lets nobody in for a while after it hung up: the next attempt begins without the copy.
+#[tokio::test]
+async fn a_copy_at_which_the_relay_hung_up_waits_for_the_others() {
+    let goodbye = Answer::reply("421 4.3.2 closing").then(Answer::close());
+    let script = Script::new()
+        .once(Step::Greeting, Answer::reply("220 ready"))
+        .once(Step::Greeting, Answer::reply("554 not you"))
+        .recipient("b@example.com", goodbye);
+    let post = Post::open(script).await;
+    let mut row = row_with_copies(["b@example.com", "c@example.com"]);
+    let put_off = retry(post.deliver(&row).await);
+    assert_eq!(put_off.scope, FailureScope::Destination);
+    row.state.recipients = put_off.ledger;
+    row.state.deferrals = 1;
+    let ledger = retry(post.deliver(&row).await).ledger.unwrap();
+    assert_eq!(ledger.state(To, "jane@example.com"), Some(Accepted));
+    let record = post.relay.record();
+    assert_eq!(record.messages[0].recipients, ["jane@example.com", "c@example.com"]);
+    assert_eq!(record.lines("RCPT TO:<b@").len(), 1);
+}
+
+/// However many copies the relay hangs up at, the attempt ends, and with the mail sent.
+#[tokio::test]
+async fn a_relay_that_hangs_up_at_every_further_copy_is_asked_three_times() {
+    let goodbye = Answer::reply("421 4.5.3 too many").then(Answer::close());
+    let mut script = Script::new();
+    for number in 1..20 {
+        script = script.recipient(format!("copy-{number}@example.com"), goodbye.clone());
+    }
+    let post = Post::open(script).await;
+    let mut row = row();
+    row.cc_addresses = (0..20).map(|number| format!("copy-{number}@example.com")).collect();
+    let ledger = retry(post.deliver(&row).await).ledger.unwrap();
+    assert_eq!(ledger.entries().len(), 21);
+    let record = post.relay.record();
+    assert_eq!(record.messages[0].recipients, ["jane@example.com", "copy-0@example.com"]);
+    assert_eq!(record.connections, 4);
 }
 
 /// Contract C3.5: a requeue asks again whoever refused, and nobody who accepted.
