@@ -121,6 +121,8 @@ impl Watch<'_> {
     fn failed(&mut self, failure: Failure, found: Option<Ledger>) -> Outcome {
         match failure.verdict() {
             Verdict::Retry(FailureScope::Row, _) | Verdict::Reject(_) => self.works(),
+            // A limit of our own: the relay was not asked.
+            Verdict::Retry(FailureScope::Own, _) => self.ended = true,
             Verdict::Retry(..) => self.fails(&failure.brief()),
         }
         Trouble::from(failure).into_outcome(found)

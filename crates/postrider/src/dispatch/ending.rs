@@ -2,9 +2,14 @@
 //!
 //! Pure: a function of the row, the outcome, the policies and the time. Source: contract C3, C3.4.
 
+use std::time::Duration;
+
 use crate::model::{AddressState, Blame, FailureScope, InDoubtPolicy, Ledger, OutboxRow, Outcome, Retry, Timestamp};
 use crate::policy::{DEFERRAL_LIMIT, RetryPolicy};
 use crate::store::{Ending, Run};
+
+/// How long a row waits that met a limit of our own, unless its channel says more.
+const OWN_LIMIT_DELAY: Duration = Duration::from_secs(5);
 
 /// What is written for an outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,11 +60,20 @@ pub(super) fn of(
     }
 }
 
-/// A failure of the row uses up an attempt; any other puts the row off.
+/// A failure of the row uses up an attempt; any other puts the row off. A limit of our own says
+/// nothing about the destination: it neither lengthens the delay nor counts for the age limit.
 fn failure(row: &OutboxRow, failed: Retry, retry: &RetryPolicy, now: Timestamp) -> Ending {
     if failed.scope == FailureScope::Row {
         let next = retry.next_at(now, row.state.attempts.saturating_add(1), failed.after, row.id);
         return Ending::Failure { error: failed.error, next, reason_code: None, in_doubt: false };
+    }
+    if failed.scope == FailureScope::Own {
+        return Ending::Deferred {
+            until: now.plus(failed.after.unwrap_or_default().clamp(OWN_LIMIT_DELAY, RetryPolicy::MAX_DELAY)),
+            reason_code: failed.scope.reason_code().to_owned(),
+            error: failed.error,
+            run: Run::OwnLimit,
+        };
     }
     Ending::Deferred {
         until: retry.next_in_run(now, row.state.deferred_since, failed.after, row.id),
@@ -71,4 +85,37 @@ fn failure(row: &OutboxRow, failed: Retry, retry: &RetryPolicy, now: Timestamp) 
 
 fn dead(error: String, code: &str, in_doubt: bool, ledger: Option<Ledger>, blame: Option<Blame>) -> Written {
     Written { ending: Ending::Dead { error, reason_code: code.to_owned(), in_doubt }, ledger, blame }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::OutboxId;
+
+    /// Contract C3: a deferral due to one's own limits does not count for the 72 hours.
+    #[test]
+    fn a_limit_of_our_own_puts_off_shortly_and_begins_no_run() {
+        let now = Timestamp::parse("2026-03-01T10:00:00Z").unwrap();
+        let mut row = OutboxRow::new(OutboxId::from(Uuid::from_u128(7)), "email", "jane", "jane@example.com", now);
+        row.state.deferred_since = Some(Timestamp::MIN);
+        for (after, waits) in [(None, 5), (Some(1), 5), (Some(60), 60)] {
+            let failed = Retry {
+                error: "busy".into(),
+                after: after.map(Duration::from_secs),
+                scope: FailureScope::Own,
+                blame: Blame::Nobody,
+                ledger: None,
+            };
+            let written = of(&row, Outcome::Retry(failed), &RetryPolicy::email(), InDoubtPolicy::Retry, now);
+            let expected = Ending::Deferred {
+                until: now.plus(Duration::from_secs(waits)),
+                reason_code: "own_limit".into(),
+                error: "busy".into(),
+                run: Run::OwnLimit,
+            };
+            assert_eq!(written.ending, expected);
+        }
+    }
 }

@@ -94,6 +94,8 @@ pub enum FailureScope {
     Credential,
     /// The tenant (its quota): the row is deferred.
     Tenant,
+    /// A limit of our own (all connections in use): the row is put off shortly, however often.
+    Own,
 }
 
 impl FailureScope {
@@ -105,6 +107,7 @@ impl FailureScope {
             Self::Destination => "destination",
             Self::Credential => "credential",
             Self::Tenant => "tenant",
+            Self::Own => "own_limit",
         }
     }
 }

@@ -72,8 +72,9 @@ impl Failure {
             | Cause::Injected
             | Cause::Lost(_)
             | Cause::TimedOut(_)
-            | Cause::Malformed(_)
-            | Cause::PoolExhausted(_) => UNEXPECTED,
+            | Cause::Malformed(_) => UNEXPECTED,
+            // The relay was not asked: the limit is our own.
+            Cause::PoolExhausted(_) => Verdict::Retry(FailureScope::Own, Blame::Nobody),
         }
     }
 
@@ -103,7 +104,7 @@ impl Failure {
             Cause::Malformed(_) => format!("its answer during {phase} cannot be read"),
             Cause::NotOffered(what) => format!("it does not offer {what}"),
             Cause::LoginInClear => "the login would travel unencrypted".to_owned(),
-            Cause::PoolExhausted(limit) => format!("no connection to it became free within {limit:?}"),
+            Cause::PoolExhausted(limit) => format!("no connection of ours became free within {limit:?}"),
         }
     }
 
@@ -128,7 +129,7 @@ impl Failure {
                                     use STARTTLS or implicit TLS, or allow clear text"
                 .into(),
             Cause::PoolExhausted(limit) => {
-                format!("no connection to the relay became free within {limit:?}")
+                format!("all our connections to the relay stayed in use for {limit:?}; no connection became free")
             }
         })
     }
@@ -159,7 +160,6 @@ mod tests {
             Cause::Lost(lost()),
             Cause::TimedOut(Duration::from_secs(1)),
             Cause::Malformed(ReplyError::NotAReply),
-            Cause::PoolExhausted(Duration::from_secs(1)),
         ] {
             let failure = cause.during(Phase::Connect);
             assert_eq!(failure.verdict(), Verdict::Retry(FailureScope::Destination, Blame::Nobody), "{failure:?}");
