@@ -50,9 +50,16 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Says where it happened.
+    /// Says where it happened. Of a refused login the numbers are kept alone: some servers repeat
+    /// the line that they refuse, and that line is the password.
     pub(crate) fn during(self, phase: Phase) -> Failure {
-        Failure { phase, cause: self }
+        let cause = match self {
+            Self::Refused(reply) if phase == Phase::Auth || matches!(reply.code(), 534 | 535 | 538) => {
+                Self::Refused(reply.without_words())
+            }
+            cause => cause,
+        };
+        Failure { phase, cause }
     }
 }
 
@@ -164,6 +171,15 @@ mod tests {
             let failure = cause.during(Phase::Connect);
             assert_eq!(failure.verdict(), Verdict::Retry(FailureScope::Destination, Blame::Nobody), "{failure:?}");
             assert!(!failure.text().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_refused_login_keeps_none_of_the_servers_words() {
+        for line in ["535 5.7.8 AHVzZXIAcGFzcw== is wrong", "421 4.7.0 AUTH PLAIN AHVzZXIAcGFzcw=="] {
+            let failure = Cause::Refused(reply(format!("{line}\r\n").as_bytes())).during(Phase::Auth);
+            let all = format!("{} {} {failure:?}", failure.text(), failure.brief());
+            assert!(all.contains(&line[..9]) && !all.contains("AHV") && !all.contains("wrong"), "{all}");
         }
     }
 

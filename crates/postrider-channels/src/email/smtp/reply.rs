@@ -100,6 +100,11 @@ impl Reply {
         self.lines.iter().map(Vec::as_slice)
     }
 
+    /// The same reply without the server's words: what it said may repeat what it was told.
+    pub(crate) fn without_words(self) -> Self {
+        Self { lines: Vec::new(), ..self }
+    }
+
     /// The whole reply in one line, as it is stored: code, enhanced code once, all lines' text.
     pub(crate) fn text(&self) -> String {
         let mut bytes = self.code.to_string().into_bytes();
