@@ -70,9 +70,9 @@ impl Signal {
         self.handed_over.notified().await;
     }
 
-    /// True while handed-over rows wait to be taken.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.lock().handed_over.is_empty()
+    /// How many handed-over rows wait to be taken.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().handed_over.len()
     }
 
     /// True while rows are expected.

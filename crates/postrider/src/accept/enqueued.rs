@@ -16,7 +16,8 @@ pub struct EnqueuedRow {
 
 /// The rows of one notification, in the order of recipients, then channels.
 ///
-/// They exist once the caller commits: hand this to the dispatcher after that.
+/// They exist once the caller commits: hand this to the dispatcher after that. A dispatcher that is
+/// shut down afterwards delivers them first.
 #[must_use = "after the commit, hand it to `Dispatcher::dispatch`; otherwise the rows wait for the poller"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueued {

@@ -3,6 +3,9 @@
 //! It claims no more than there are free slots, so nothing waits claimed in memory. Polling alone
 //! is enough; everything else only shortens it.
 
+mod drain;
+mod suspects;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +20,6 @@ use super::Shared;
 use super::deliver::deliver;
 use super::settler::{Job, renew};
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::clock::within;
 use crate::model::{OutboxEntity, Timestamp};
 use crate::store::clock::offset;
 use crate::store::{ClaimOrder, Claimed};
@@ -28,8 +30,6 @@ const FLOOR_LAG: Duration = Duration::from_secs(60);
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How often rows are looked for that lost their worker again and again.
 const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
-/// The longest that this node waits to be empty for one of them, and that it then leaves it alone.
-const ALONE_MAX: Duration = Duration::from_secs(20);
 /// How often the clock is compared with the database's; while they are apart, more often.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 const CLOCK_AGAIN: Duration = Duration::from_secs(2);
@@ -50,6 +50,7 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>, endings: mpsc::Sen
         seen: None,
         polled_last: false,
         failures: 0,
+        is_alone: false,
         shared: Arc::clone(shared),
         endings,
     };
@@ -72,10 +73,20 @@ struct Claimer<E> {
     seen: Option<(Timestamp, Duration)>,
     polled_last: bool,
     failures: u32,
+    /// A row that lost its worker again and again is under way, and nothing may join it.
+    is_alone: bool,
 }
 
 impl<E: OutboxEntity> Claimer<E> {
     async fn run(mut self) {
+        self.until_stopped().await;
+        let drained = AssertUnwindSafe(self.drain()).catch_unwind().await;
+        if let Err(error) = drained.unwrap_or_else(|_| Err(panicked())) {
+            warn!(%error, "rows handed over before the stop cannot be claimed; another node delivers them");
+        }
+    }
+
+    async fn until_stopped(&mut self) {
         let stopping = self.shared.stopping.clone();
         while !stopping.is_cancelled() {
             // Only this task takes slots, so one that was free stays free.
@@ -85,7 +96,7 @@ impl<E: OutboxEntity> Claimer<E> {
             }
             // A panic is an error like another: a loop that ends in silence would deliver no more.
             let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
-            let error = match turn.unwrap_or_else(|_| Err(Error::new(ErrorKind::Database, "claiming panicked"))) {
+            let error = match turn.unwrap_or_else(|_| Err(panicked())) {
                 Err(error) => error,
                 Ok(Turn::Claimed) if self.failures > 0 => {
                     info!("rows are claimed again");
@@ -108,22 +119,10 @@ impl<E: OutboxEntity> Claimer<E> {
 
     /// Claims something, or waits until there may be something to claim.
     async fn turn(&mut self) -> Result<Turn> {
-        if self.shared.config.check_clock && self.shared.clock.monotonic() >= self.next_clock {
-            self.compare_clocks().await?;
-        }
-        if self.clock_is_off {
+        if let Some(pause) = self.may_not_claim().await? {
             tokio::select! {
                 () = self.shared.stopping.cancelled() => {}
-                () = self.shared.clock.sleep(CLOCK_AGAIN) => {}
-            }
-            return Ok(Turn::Waited);
-        }
-        // After an outage what this node holds comes first: it must not send its own rows again.
-        let cut_off = self.shared.cut_off.load(Ordering::SeqCst);
-        if cut_off && self.shared.flights.are_overdue(self.shared.clock.monotonic()) {
-            tokio::select! {
-                () = self.shared.stopping.cancelled() => {}
-                () = self.shared.clock.sleep(self.shared.config.poll_min) => {}
+                () = self.shared.clock.sleep(pause) => {}
             }
             return Ok(Turn::Waited);
         }
@@ -135,19 +134,40 @@ impl<E: OutboxEntity> Claimer<E> {
             return Ok(Turn::Claimed);
         }
         self.polled_last = false;
-        let handed_over = self.shared.signal.take(self.free());
-        if !handed_over.is_empty() {
-            self.notice_steps().await?;
-            let lease = self.lease();
-            let claimed =
-                self.shared.rows.claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node).await?;
-            self.send_off(claimed, lease.until);
+        if self.take_handed_over(usize::MAX).await? > 0 {
             return Ok(Turn::Claimed);
         }
         if !poll_is_due {
             self.wait().await;
         }
         Ok(Turn::Waited)
+    }
+
+    /// Claims up to `limit` rows that were handed over; how many it asked for.
+    async fn take_handed_over(&mut self, limit: usize) -> Result<usize> {
+        let handed_over = self.shared.signal.take(self.free().min(limit));
+        if !handed_over.is_empty() {
+            self.notice_steps().await?;
+            let lease = self.lease();
+            let claimed =
+                self.shared.rows.claim_ids(&handed_over, lease.now, lease.reclaim_at, &self.shared.config.node).await?;
+            self.send_off(claimed, lease.until);
+        }
+        Ok(handed_over.len())
+    }
+
+    /// How long to wait before it is asked again, where this node may claim nothing now.
+    async fn may_not_claim(&mut self) -> Result<Option<Duration>> {
+        if self.shared.config.check_clock && self.shared.clock.monotonic() >= self.next_clock {
+            self.compare_clocks().await?;
+        }
+        if self.clock_is_off {
+            return Ok(Some(CLOCK_AGAIN));
+        }
+        // After an outage what this node holds comes first: it must not send its own rows again.
+        let cut_off = self.shared.cut_off.load(Ordering::SeqCst);
+        let waits = cut_off && self.shared.flights.are_overdue(self.shared.clock.monotonic());
+        Ok(waits.then_some(self.shared.config.poll_min))
     }
 
     /// A node whose clock is off would take rows over too early, or hold them too long.
@@ -258,41 +278,6 @@ impl<E: OutboxEntity> Claimer<E> {
         Ok(())
     }
 
-    /// Rows that lost their worker again and again are tried alone, once; after that they are given up.
-    ///
-    /// Alone means that nothing else is under way here, so that no other row can be blamed for a
-    /// crash. It is waited for only so long; a busy node tries again later.
-    async fn look_after_lost(&mut self) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let buried = shared.rows.bury_lost(shared.clock.now()).await?;
-        if buried > 0 {
-            shared.counters.dead(buried);
-            warn!(rows = buried, "rows were given up: each lost its worker again and again");
-        }
-        if !shared.rows.has_suspect(shared.clock.now()).await? {
-            return Ok(());
-        }
-        let patience = (shared.config.claim_timeout / 3).min(ALONE_MAX);
-        // The others have their time in between, however many such rows there are.
-        self.next_suspects = shared.clock.monotonic() + 2 * patience;
-        let empty = within(&*shared.clock, patience, shared.flights.all_landed());
-        tokio::select! {
-            () = shared.stopping.cancelled() => return Ok(()),
-            empty = empty => if empty.is_none() { return Ok(()) },
-        }
-        let lease = self.lease();
-        let Some(suspect) = shared.rows.claim_suspect(lease.now, lease.reclaim_at, &shared.config.node).await? else {
-            return Ok(());
-        };
-        warn!(id = %suspect.claim.id, "a row lost its worker three times in a row; it is tried alone");
-        self.send_off(vec![suspect], lease.until);
-        tokio::select! {
-            () = shared.stopping.cancelled() => {}
-            _ = within(&*shared.clock, patience, shared.flights.all_landed()) => {}
-        }
-        Ok(())
-    }
-
     fn send_off(&self, claimed: Vec<Claimed<E>>, lease_until: Duration) {
         self.shared.counters.claimed(claimed.len());
         for claimed in claimed {
@@ -332,4 +317,8 @@ struct Lease {
 /// A share between 0.8 and 1, so that nodes do not poll in step.
 fn jitter(reading: Duration) -> f64 {
     0.8 + 0.2 * f64::from(reading.subsec_nanos() % 1_000) / 1_000.0
+}
+
+fn panicked() -> Error {
+    Error::new(ErrorKind::Database, "claiming panicked")
 }

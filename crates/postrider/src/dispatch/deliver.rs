@@ -37,7 +37,8 @@ pub(super) async fn deliver<E: OutboxEntity>(
     let started_at = shared.clock.now();
     let losses = claimed.entity.as_ref().map_or(0, |entity| entity.row().state.lost_claims);
     let written = match claimed.entity {
-        Ok(_) if shared.stopping.is_cancelled() => Some(released()),
+        // Claimed while the node stops, it has the grace period like any other.
+        Ok(_) if shared.cutting.is_cancelled() => Some(released()),
         Ok(entity) => {
             let entity = Arc::new(entity);
             // The channel's own task is watched; this is for what it says of itself.

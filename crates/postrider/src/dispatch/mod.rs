@@ -46,9 +46,9 @@ struct Shared<E> {
     flights: Arc<Flights>,
     /// Since the latest renewal that was answered, the database has failed.
     cut_off: AtomicBool,
-    /// Nothing new is claimed any more.
+    /// Nothing more is looked for; what was handed over before is still claimed.
     stopping: CancellationToken,
-    /// What is still under way is cut.
+    /// Nothing is claimed any more, and what is still under way is cut.
     cutting: CancellationToken,
 }
 
@@ -95,7 +95,8 @@ impl<E: OutboxEntity> Dispatcher<E> {
         Ok(Self { shared, claimer, settler, listener, notifier })
     }
 
-    /// Hands committed rows over, to be delivered at once if there is room. Source: contract C5.1.
+    /// Hands committed rows over, to be delivered at once if there is room; a [`Self::shutdown`]
+    /// that follows waits for them, within its grace period. Source: contract C5.1.
     pub fn dispatch(&self, ids: impl IntoIterator<Item = OutboxId>) {
         self.shared.signal.hand_over(ids);
     }
@@ -106,8 +107,9 @@ impl<E: OutboxEntity> Dispatcher<E> {
         &self.shared.counters
     }
 
-    /// Stops: claims nothing more, lets deliveries under way finish within the grace period,
-    /// settles as in doubt what it had to cut past its point of no return, gives back the rest.
+    /// Stops: looks for no more rows, delivers what was handed over before and lets deliveries under
+    /// way finish, all within the grace period; settles as in doubt what it had to cut past its point
+    /// of no return, gives back the rest.
     ///
     /// Returns once everything is settled, or was tried to be for as long as the claims last.
     ///

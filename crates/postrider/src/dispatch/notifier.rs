@@ -33,7 +33,7 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> JoinHandle<()> 
                 () = shared.stopping.cancelled() => return,
                 () = shared.clock.sleep(MOMENT) => {}
             }
-            if !shared.signal.has_waiting() {
+            if shared.signal.waiting() == 0 {
                 continue;
             }
             let told = tokio::select! {

@@ -32,6 +32,7 @@ mod repository_paging;
 mod repository_save;
 mod repository_stream;
 mod schema;
+mod shutdown;
 mod sqlite_locks;
 mod state_machine;
 mod support;
