@@ -54,38 +54,65 @@ impl<'a> Delivery<'a> {
 const OPEN: u8 = 0;
 const CROSSED: u8 = 1;
 const CLOSED: u8 = 2;
+const LATE: u8 = 3;
 
 /// The moment in a delivery after which cutting it leaves doubt.
 ///
 /// Channel and dispatcher race for it: either the channel crosses first and is then waited for, or
 /// the dispatcher closes first and the channel must not go on. A channel that never crosses can be
-/// cut at any time and is then taken not to have delivered.
-pub struct PointOfNoReturn(AtomicU8);
+/// cut at any time and is then taken not to have delivered. One whose claim has run out cannot cross,
+/// even if the dispatcher has not noticed yet: a process that was stopped wakes up in any order.
+pub struct PointOfNoReturn {
+    state: AtomicU8,
+    is_held: Option<Held>,
+}
+
+/// Whether the delivery's claim is still its own.
+type Held = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl PointOfNoReturn {
     /// Not crossed yet.
     #[must_use]
     pub fn new() -> Self {
-        Self(AtomicU8::new(OPEN))
+        Self { state: AtomicU8::new(OPEN), is_held: None }
     }
 
-    /// For the channel: true if it may go on; false if the delivery was cut and must end here.
+    /// Not crossed yet; it cannot be once `is_held` says no.
+    pub(crate) fn while_held(is_held: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { state: AtomicU8::new(OPEN), is_held: Some(Box::new(is_held)) }
+    }
+
+    /// For the channel: true if it may go on; false if the delivery was cut, or its claim has run
+    /// out, and it must end here.
     #[must_use]
     pub fn cross(&self) -> bool {
-        self.0.compare_exchange(OPEN, CROSSED, Ordering::SeqCst, Ordering::SeqCst).is_ok() || self.has_been_crossed()
+        let is_held = self.is_held.as_ref().is_none_or(|is_held| is_held());
+        self.leave_open(if is_held { CROSSED } else { LATE }) == CROSSED
     }
 
     /// For the dispatcher: true if the delivery is now cut; false if it was crossed before.
     #[must_use]
     pub fn close(&self) -> bool {
-        self.0.compare_exchange(OPEN, CLOSED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-            || self.0.load(Ordering::SeqCst) == CLOSED
+        self.leave_open(CLOSED) != CROSSED
     }
 
     /// True once [`Self::cross`] has succeeded.
     #[must_use]
     pub fn has_been_crossed(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == CROSSED
+        self.state.load(Ordering::SeqCst) == CROSSED
+    }
+
+    /// True once [`Self::cross`] came too late for the claim.
+    pub(crate) fn was_too_late(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == LATE
+    }
+
+    /// Takes this state if there is none yet; the state that counts.
+    fn leave_open(&self, state: u8) -> u8 {
+        match self.state.compare_exchange(OPEN, state, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => state,
+            Err(before) => before,
+        }
     }
 }
 
@@ -97,9 +124,10 @@ impl Default for PointOfNoReturn {
 
 impl fmt::Debug for PointOfNoReturn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.load(Ordering::SeqCst) {
+        f.write_str(match self.state.load(Ordering::SeqCst) {
             OPEN => "PointOfNoReturn(open)",
             CROSSED => "PointOfNoReturn(crossed)",
+            LATE => "PointOfNoReturn(too late)",
             _ => "PointOfNoReturn(closed)",
         })
     }
@@ -107,6 +135,9 @@ impl fmt::Debug for PointOfNoReturn {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -117,5 +148,21 @@ mod tests {
         let point = PointOfNoReturn::new();
         assert!(point.close() && point.close());
         assert!(!point.cross() && !point.has_been_crossed());
+    }
+
+    #[test]
+    fn a_claim_that_ran_out_cannot_be_crossed_and_one_that_was_crossed_stays_so() {
+        let held = Arc::new(AtomicBool::new(true));
+        let point = || {
+            let held = Arc::clone(&held);
+            PointOfNoReturn::while_held(move || held.load(Ordering::SeqCst))
+        };
+        let (crossed, late) = (point(), point());
+        assert!(crossed.cross());
+        held.store(false, Ordering::SeqCst);
+        assert!(crossed.cross() && !crossed.close() && !crossed.was_too_late());
+        assert!(!late.cross() && late.was_too_late());
+        held.store(true, Ordering::SeqCst);
+        assert!(!late.cross() && late.close() && !late.has_been_crossed());
     }
 }

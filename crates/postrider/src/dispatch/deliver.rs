@@ -121,21 +121,24 @@ async fn watch<E: OutboxEntity>(
     flight: &Flight,
     deadline: Duration,
 ) -> Watched {
-    let point = Arc::new(PointOfNoReturn::new());
+    let point = Arc::new(PointOfNoReturn::while_held(flight.hold(Arc::clone(&shared.clock))));
     let mut task = run(Arc::clone(channel), Arc::clone(entity), Arc::clone(&shared.clock), Arc::clone(&point));
     let mut over = shared.clock.sleep(deadline);
     let mut claim_gone = false;
     loop {
         let cut = tokio::select! {
             biased;
-            ended = &mut task => return Watched::Ended(ended.unwrap_or_else(|panic| panicked(&point, &panic))),
+            ended = &mut task => return match ended {
+                Ok(outcome) => said(&point, outcome),
+                Err(stopped) => Watched::Ended(panicked(&point, &stopped)),
+            },
             () = &mut over => Cut::Deadline,
             () = shared.cutting.cancelled() => Cut::Stop,
             () = flight.lost(), if !claim_gone => Cut::Lost,
             () = lease_out(flight, &*shared.clock), if !claim_gone => Cut::Lease,
         };
         if point.close() {
-            return cut_before(cut, &mut task, deadline).await;
+            return cut_before(cut, &point, &mut task, deadline).await;
         }
         match cut {
             // Past the point of no return its answer is waited for: the message may be out.
@@ -153,11 +156,16 @@ async fn watch<E: OutboxEntity>(
 }
 
 /// Cut before its point of no return: the peer has not got the message.
-async fn cut_before(cut: Cut, task: &mut AbortOnDropHandle<Outcome>, deadline: Duration) -> Watched {
+async fn cut_before(
+    cut: Cut,
+    point: &PointOfNoReturn,
+    task: &mut AbortOnDropHandle<Outcome>,
+    deadline: Duration,
+) -> Watched {
     task.abort();
     if let Ok(outcome) = task.await {
         // It ended at the same moment; what it says is true.
-        return Watched::Ended(outcome);
+        return said(point, outcome);
     }
     match cut {
         Cut::Lost => Watched::Lost,
@@ -199,6 +207,14 @@ async fn lease_out(flight: &Flight, clock: &dyn Clock) {
             return;
         }
         clock.sleep(left).await;
+    }
+}
+
+/// What the channel said. One that came too late to send, and has to try again, tells of nothing else.
+fn said(point: &PointOfNoReturn, outcome: Outcome) -> Watched {
+    match outcome {
+        Outcome::Retry(_) if point.was_too_late() => Watched::GivenBack,
+        outcome => Watched::Ended(outcome),
     }
 }
 

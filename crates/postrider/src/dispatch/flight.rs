@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::OutboxId;
+use crate::model::{Clock, OutboxId};
 use crate::store::{Claim, Renewed};
 
 /// One claimed row under way; it lands when this is dropped, however its delivery ended.
@@ -38,6 +38,12 @@ impl Flight {
     /// How much of the lease is left at `now`, on the monotonic clock.
     pub(super) fn lease_left(&self, now: Duration) -> Duration {
         Duration::from_micros(self.known.lease_until.load(Ordering::SeqCst)).saturating_sub(now)
+    }
+
+    /// Says at any time whether the row is still this node's to send, by this clock.
+    pub(super) fn hold(&self, clock: Arc<dyn Clock>) -> impl Fn() -> bool + Send + Sync + use<> {
+        let known = Arc::clone(&self.known);
+        move || !known.lost.is_cancelled() && known.lease_until.load(Ordering::SeqCst) > micros(clock.monotonic())
     }
 
     /// Completes once the claim was taken over by somebody else.

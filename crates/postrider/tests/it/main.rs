@@ -20,6 +20,7 @@ mod hardened_suspects;
 mod history;
 mod java_table;
 mod key_race;
+mod lease;
 mod listen;
 mod odd_rows;
 mod own_entity;
