@@ -99,7 +99,9 @@ pub(super) async fn attempt(channel: &EmailChannel, delivery: Delivery<'_>) -> O
             Trouble::from(failure).into_outcome(transaction.found())
         }
         Err(Stop::Failed(failure)) => {
-            let is_usable = matches!(&failure.cause, Cause::Refused(reply) if reply.code() != 421);
+            // After DATA the server may take a command for a line of the message.
+            let is_usable =
+                failure.phase != Phase::Data && matches!(&failure.cause, Cause::Refused(reply) if reply.code() != 421);
             if is_usable {
                 checkout.reset_and_give_back(clock).await;
             }

@@ -87,6 +87,51 @@ async fn a_refusal_in_the_middle_of_the_message_leaves_no_doubt() {
     }
 }
 
+/// A reply that came before the final dot is no answer to it: the dot is not written.
+#[tokio::test]
+async fn an_acceptance_before_the_final_dot_is_none() {
+    let in_one = Answer::reply("354 go ahead\n250 2.0.0 queued");
+    let apart = Answer::reply("354 go ahead").then(Answer::reply("250 2.0.0 queued"));
+    for (early, size) in [(in_one.clone(), 10), (in_one, 2_000_000), (apart, 2_000_000)] {
+        let post = Post::open(Script::new().once(Step::Data, early.clone())).await;
+        let mut row = row();
+        row.body = Some("x".repeat(size));
+        let point = PointOfNoReturn::new();
+        let failed = retry(post.deliver_with(&row, &point).await);
+        assert_eq!(failed.scope, Destination, "{early:?}");
+        assert!(!point.has_been_crossed());
+        post.relay.wait_until(|record| record.open == 0).await;
+        assert!(post.relay.record().messages.is_empty());
+        sent(post.deliver(&row).await);
+        assert_eq!(post.relay.record().connections, 2);
+    }
+}
+
+/// A refusal before the final dot leaves the connection in the middle of a message.
+#[tokio::test]
+async fn a_refusal_right_behind_the_go_ahead_hands_nothing_over() {
+    let post = Post::open(Script::new().once(Step::Data, Answer::reply("354 go ahead\n452 4.3.1 full"))).await;
+    let point = PointOfNoReturn::new();
+    assert!(retry(post.deliver_with(&row(), &point).await).error.contains("452 4.3.1 full"));
+    assert!(!point.has_been_crossed());
+    post.relay.wait_until(|record| record.open == 0).await;
+    assert!(post.relay.record().messages.is_empty());
+    sent(post.deliver(&row()).await);
+    let record = post.relay.record();
+    assert_eq!((record.connections, record.lines("RSET").len()), (2, 0));
+}
+
+/// Two replies to one command: every later one would answer the command before.
+#[tokio::test]
+async fn a_reply_too_many_ends_the_conversation() {
+    for step in [Step::Greeting, Step::Ehlo, Step::Mail, Step::Recipient] {
+        let code = if step == Step::Greeting { "220" } else { "250" };
+        let post = Post::open(Script::new().once(step, Answer::reply(format!("{code} one\n{code} two")))).await;
+        assert_eq!(retry(post.deliver(&row()).await).scope, Destination, "{step:?}");
+        assert!(post.relay.record().lines("DATA").is_empty(), "{step:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_connection_lost_before_the_final_dot_leaves_no_doubt() {
     let post = Post::open(Script::new().once(Step::Data, Answer::close())).await;

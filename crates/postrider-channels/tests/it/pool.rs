@@ -37,6 +37,22 @@ async fn a_kept_connection_that_the_relay_closed_costs_the_row_nothing() {
     }
 }
 
+/// Case C17: a reply that nobody asked for came while the connection was idle.
+#[tokio::test]
+async fn a_kept_connection_on_which_the_relay_spoke_is_not_used_again() {
+    for stray in ["250 stored", "554 5.6.0 refused"] {
+        let twice = Answer::reply("250 stored").then(Answer::reply(stray));
+        let post = Post::open(Script::new().once(Step::EndOfData, twice)).await;
+        sent(post.deliver(&numbered(1)).await);
+        // A conversation of its own: by its end the stray reply has long come.
+        post.channel.probe(&post.clock, Duration::from_secs(5)).await.unwrap();
+        sent(post.deliver(&numbered(2)).await);
+        let record = post.relay.record();
+        assert_eq!((record.connections, record.lines("MAIL").len()), (3, 2), "{stray}");
+        assert_eq!(record.messages[1].connection, 2, "{stray}");
+    }
+}
+
 /// Case C17: the goodbye is already on its way when MAIL is written.
 #[tokio::test]
 async fn a_kept_connection_that_refuses_its_first_command_is_replaced_once() {

@@ -41,6 +41,8 @@ pub(crate) enum Cause {
     TimedOut(Duration),
     /// The server's bytes are no reply.
     Malformed(ReplyError),
+    /// The server replied before it was asked: no later reply can be told from another's.
+    Unasked,
     /// The server does not offer what the configuration asks for.
     NotOffered(&'static str),
     /// A password would have to be sent in clear.
@@ -79,7 +81,8 @@ impl Failure {
             | Cause::Injected
             | Cause::Lost(_)
             | Cause::TimedOut(_)
-            | Cause::Malformed(_) => UNEXPECTED,
+            | Cause::Malformed(_)
+            | Cause::Unasked => UNEXPECTED,
             // The relay was not asked: the limit is our own.
             Cause::PoolExhausted(_) => Verdict::Retry(FailureScope::Own, Blame::Nobody),
         }
@@ -91,7 +94,7 @@ impl Failure {
         self.phase == Phase::Mail
             && match &self.cause {
                 Cause::Refused(reply) => matches!(reply.code(), 421 | 451 | 503),
-                Cause::Lost(_) | Cause::Malformed(_) => true,
+                Cause::Lost(_) | Cause::Malformed(_) | Cause::Unasked => true,
                 _ => false,
             }
     }
@@ -109,6 +112,7 @@ impl Failure {
             Cause::Lost(_) => format!("connection lost during {phase}"),
             Cause::TimedOut(limit) => format!("no answer within {limit:?} during {phase}"),
             Cause::Malformed(_) => format!("its answer during {phase} cannot be read"),
+            Cause::Unasked => format!("it replied during {phase} before it was asked"),
             Cause::NotOffered(what) => format!("it does not offer {what}"),
             Cause::LoginInClear => "the login would travel unencrypted".to_owned(),
             Cause::PoolExhausted(limit) => format!("no connection of ours became free within {limit:?}"),
@@ -131,6 +135,7 @@ impl Failure {
             Cause::Malformed(error) => {
                 format!("the relay's answer during {phase} cannot be read: {error}")
             }
+            Cause::Unasked => format!("the relay replied during {phase} before it was asked"),
             Cause::NotOffered(what) => format!("the relay does not offer {what}"),
             Cause::LoginInClear => "the login was not sent: the connection to the relay is not encrypted; \
                                     use STARTTLS or implicit TLS, or allow clear text"
@@ -167,6 +172,7 @@ mod tests {
             Cause::Lost(lost()),
             Cause::TimedOut(Duration::from_secs(1)),
             Cause::Malformed(ReplyError::NotAReply),
+            Cause::Unasked,
         ] {
             let failure = cause.during(Phase::Connect);
             assert_eq!(failure.verdict(), Verdict::Retry(FailureScope::Destination, Blame::Nobody), "{failure:?}");

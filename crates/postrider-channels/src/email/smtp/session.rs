@@ -109,7 +109,9 @@ impl Session {
         self.answer(phase, limit, clock).await
     }
 
-    /// Writes bytes. A server that has gone may have said why: a refusal that it left is the reason.
+    /// Writes bytes. A reply that lies there already answers nothing that was asked: with it the
+    /// conversation ends. A server that has gone may have said why: a refusal that it left is the
+    /// reason.
     pub(super) async fn say(
         &mut self,
         phase: Phase,
@@ -117,6 +119,13 @@ impl Session {
         limit: Duration,
         clock: &dyn Clock,
     ) -> Result<(), Failure> {
+        if !self.wire.is_drained() {
+            return Err(match self.wire.reply(TIDY_UP, clock).await {
+                Ok(goodbye) if goodbye.code() == CLOSING => Cause::Refused(goodbye),
+                _ => Cause::Unasked,
+            }
+            .during(phase));
+        }
         let Err(cause) = self.wire.write(bytes, limit, clock).await else { return Ok(()) };
         if !matches!(cause, Cause::Lost(_)) {
             return Err(cause.during(phase));

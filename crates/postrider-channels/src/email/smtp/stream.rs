@@ -146,17 +146,26 @@ impl Wire {
         Ok(())
     }
 
-    /// True if nothing came that nobody asked for: no goodbye, no end of the connection. Case C17.
+    /// True if every byte that was read belongs to a reply that was taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.replies.is_empty()
+    }
+
+    /// True if nothing came that nobody asked for: no reply, no end of the connection. What came
+    /// is kept for [`Self::reply`]. Case C17.
     ///
     /// # Cancel safety
     /// Completes at the first poll.
     pub(crate) async fn is_quiet(&mut self) -> bool {
-        if !self.replies.is_empty() {
+        if !self.is_drained() {
             return false;
         }
+        let Self { stream, chunk, replies, .. } = self;
         poll_fn(|context| {
-            let mut unasked = ReadBuf::new(&mut self.chunk);
-            Poll::Ready(Pin::new(&mut self.stream).poll_read(context, &mut unasked).is_pending())
+            let mut unasked = ReadBuf::new(chunk);
+            let found = Pin::new(&mut *stream).poll_read(context, &mut unasked);
+            replies.feed(unasked.filled());
+            Poll::Ready(found.is_pending())
         })
         .await
     }

@@ -65,8 +65,25 @@ impl Session {
     }
 
     /// Writes the message up to its last line's end, dots doubled; not yet the final dot.
+    ///
+    /// A server that spoke meanwhile is not told that the message is complete: its reply would be
+    /// taken for the answer to the final dot. A refusal among such words is the reason.
     pub(crate) async fn content(&mut self, message: &[u8], clock: &dyn Clock) -> Result<(), Failure> {
-        self.say(Phase::Data, &stuff_dots(message), self.timeouts.data_block, clock).await
+        self.stays_quiet(clock).await?;
+        self.say(Phase::Data, &stuff_dots(message), self.timeouts.data_block, clock).await?;
+        self.stays_quiet(clock).await
+    }
+
+    async fn stays_quiet(&mut self, clock: &dyn Clock) -> Result<(), Failure> {
+        if self.wire.is_quiet().await {
+            return Ok(());
+        }
+        let cause = match self.wire.reply(TIDY_UP, clock).await {
+            Ok(refusal) if refusal.is_negative() => Cause::Refused(refusal),
+            Ok(_) => Cause::Unasked,
+            Err(cause) => cause,
+        };
+        Err(cause.during(Phase::Data))
     }
 
     /// Writes the final dot and waits for the answer that decides.
