@@ -64,7 +64,8 @@ pub(super) async fn deliver<E: OutboxEntity>(
         losses,
     };
     let (done, confirmed) = oneshot::channel();
-    let sent = endings.send(Job { settlement, flight, done, bare: false, asked: false }).await;
+    let job = Job { settlement, flight, done, bare: false, asked: false, again_at: None };
+    let sent = endings.send(job).await;
     // The settler ends once nobody can send it anything more; it must not wait for who waits for it.
     drop(endings);
     if sent.is_ok() {

@@ -15,12 +15,14 @@ use tracing::{debug, error, info, warn};
 
 use super::Shared;
 use super::flight::Flight;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{OutboxEntity, OutboxStatus};
 use crate::store::{Claim, Ending, Settlement};
 
 /// Most rows of one settling.
 const BATCH: usize = 256;
+/// How soon an ending is tried again whose row somebody holds locked.
+const LOCKED_AGAIN: Duration = Duration::from_millis(200);
 /// The longest pause after the database refused.
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 
@@ -36,6 +38,8 @@ pub(super) struct Job {
     pub(super) bare: bool,
     /// It was asked to be written once without an answer, and may have been.
     pub(super) asked: bool,
+    /// When to try again, on the monotonic clock, since somebody held the row locked.
+    pub(super) again_at: Option<Duration>,
 }
 
 /// Starts the task; it ends once every sender is gone and everything is written.
@@ -46,6 +50,7 @@ pub(super) fn start<E: OutboxEntity>(shared: &Arc<Shared<E>>) -> (JoinHandle<()>
         shared: Arc::clone(shared),
         jobs,
         pending: Vec::new(),
+        held_up: Vec::new(),
         closed_at: None,
         failures: 0,
     };
@@ -56,6 +61,8 @@ struct Settler<E> {
     shared: Arc<Shared<E>>,
     jobs: mpsc::Receiver<Job>,
     pending: Vec<Job>,
+    /// Those whose rows somebody holds locked: they wait, and nobody waits for them.
+    held_up: Vec<Job>,
     next_renewal: Duration,
     /// When the last sender went, on the monotonic clock.
     closed_at: Option<Duration>,
@@ -88,11 +95,14 @@ impl<E: OutboxEntity> Settler<E> {
 
     /// Waits for an ending or the next renewal, then a moment for more endings.
     async fn gather(&mut self) {
-        if self.pending.is_empty() && self.closed_at.is_none() {
-            let until = self.next_renewal.saturating_sub(self.shared.clock.monotonic());
+        let now = self.shared.clock.monotonic();
+        self.pending.extend(self.held_up.extract_if(.., |job| job.again_at.is_none_or(|again_at| again_at <= now)));
+        if self.pending.is_empty() {
+            let again_at = self.held_up.iter().filter_map(|job| job.again_at).min();
+            let until = again_at.map_or(self.next_renewal, |again_at| again_at.min(self.next_renewal));
             tokio::select! {
-                job = self.jobs.recv() => self.take(job),
-                () = self.shared.clock.sleep(until) => return,
+                job = self.jobs.recv(), if self.closed_at.is_none() => self.take(job),
+                () = self.shared.clock.sleep(until.saturating_sub(now)) => return,
             }
         }
         let mut window = self.shared.clock.sleep(self.shared.config.settle_window);
@@ -115,9 +125,15 @@ impl<E: OutboxEntity> Settler<E> {
     async fn renew(&mut self) {
         let (now, timeout) = (self.shared.clock.monotonic(), self.shared.config.claim_timeout);
         self.next_renewal = now + timeout / 3;
-        if let Err(error) = renew(&self.shared).await {
-            self.shared.cut_off.store(true, Ordering::SeqCst);
-            warn!(%error, "the claims could not be renewed; tried again soon");
+        let all_known = match renew(&self.shared).await {
+            Ok(all_known) => all_known,
+            Err(error) => {
+                self.shared.cut_off.store(true, Ordering::SeqCst);
+                warn!(%error, "the claims could not be renewed; tried again soon");
+                false
+            }
+        };
+        if !all_known {
             self.next_renewal = now + timeout / 12;
         }
     }
@@ -137,7 +153,7 @@ impl<E: OutboxEntity> Settler<E> {
                 return false;
             }
         };
-        let (mut put_off, mut unsure) = (None, Vec::new());
+        let (mut put_off, mut unsure, mut locked) = (None, Vec::new(), 0);
         for settled in settled {
             let Some(at) = self.pending.iter().position(|job| job.settlement.claim == settled.claim) else { continue };
             let mut job = self.pending.swap_remove(at);
@@ -146,8 +162,13 @@ impl<E: OutboxEntity> Settler<E> {
                 Ok(None) if job.flight.claim() != settled.claim => self.pending.push(job),
                 Ok(None) if job.asked => unsure.push(job),
                 Ok(now) => self.confirm(job, now),
+                Err(error) if error.kind() == ErrorKind::Locked => {
+                    locked += usize::from(job.again_at.is_none());
+                    job.again_at = Some(self.shared.clock.monotonic() + LOCKED_AGAIN);
+                    self.held_up.push(job);
+                }
                 Err(error) if !error.blames_the_row() => {
-                    // Somebody holds the row, or the database went away in between: not its fault.
+                    // The database went away in between: not its fault.
                     job.asked = true;
                     self.pending.push(job);
                     put_off = Some(error);
@@ -163,6 +184,9 @@ impl<E: OutboxEntity> Settler<E> {
                     finish(job);
                 }
             }
+        }
+        if locked > 0 {
+            warn!(rows = locked, "somebody holds rows locked; their endings are written once they are let go");
         }
         for job in unsure {
             match self.written(job.settlement.claim).await {
@@ -245,25 +269,29 @@ impl<E: OutboxEntity> Settler<E> {
         }
         let Some(closed_at) = self.closed_at else { return false };
         let given_up = self.shared.clock.monotonic() >= closed_at + self.shared.config.claim_timeout;
-        if given_up && !self.pending.is_empty() {
-            let in_lease = self.pending.iter().filter(|job| !job.flight.lease_left(closed_at).is_zero()).count();
-            error!(rows = self.pending.len(), in_lease, "stopping with endings that the database never took");
+        let unwritten = || self.pending.iter().chain(&self.held_up);
+        if given_up && unwritten().next().is_some() {
+            let in_lease = unwritten().filter(|job| !job.flight.lease_left(closed_at).is_zero()).count();
+            error!(rows = unwritten().count(), in_lease, "stopping with endings that the database never took");
         }
-        self.pending.is_empty() || given_up
+        unwritten().next().is_none() || given_up
     }
 }
 
-/// Keeps the claims of all rows under way for another claim timeout.
-pub(super) async fn renew<E: OutboxEntity>(shared: &Shared<E>) -> Result<()> {
+/// Keeps the claims of all rows under way for another claim timeout; false if somebody holds some of
+/// the rows locked, so that it is not known whether they can be kept.
+pub(super) async fn renew<E: OutboxEntity>(shared: &Shared<E>) -> Result<bool> {
     let timeout = shared.config.claim_timeout;
     let claims = shared.flights.claims();
+    let mut all_known = true;
     if !claims.is_empty() {
         let (asked, now) = (shared.clock.monotonic(), shared.clock.now());
         let renewed = shared.rows.renew(&claims, now, now.plus(timeout)).await?;
+        all_known = renewed.kept.len() + renewed.lost.len() == claims.len();
         shared.flights.renewed(&renewed, asked + timeout);
     }
     shared.cut_off.store(false, Ordering::SeqCst);
-    Ok(())
+    Ok(all_known)
 }
 
 /// The row is no longer under way, and its slot becomes free.

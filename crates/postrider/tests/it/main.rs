@@ -32,6 +32,7 @@ mod repository_own;
 mod repository_paging;
 mod repository_save;
 mod repository_stream;
+mod row_locks;
 mod schema;
 mod shutdown;
 mod sqlite_locks;

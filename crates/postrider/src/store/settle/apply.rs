@@ -1,22 +1,29 @@
 //! The calls that settle and renew claimed rows.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::batch::{self, SETTLED, Text, claim_of, needs_history, write_all};
 use super::{Ending, Renewed, Settled, Settlement};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::transition::{Event, Verdict, verdict};
 use crate::model::{OutboxEntity, OutboxId, OutboxStatus, Timestamp, Value};
-use crate::store::database::{Extent, write};
-use crate::store::{Claim, Root, Rows, codec};
+use crate::store::database::{Extent, read, write};
+use crate::store::{Claim, Dialect, Root, Rows, codec};
+
+/// How often a single row that somebody holds locked is tried, and how long after one another.
+const LOCKED_TRIES: u32 = 20;
+const LOCKED_PAUSE: Duration = Duration::from_millis(50);
 
 impl<E: OutboxEntity> Rows<E, Root> {
     /// Writes how attempts ended, each fenced by its claim; one answer per settlement, in the
     /// order of their ids.
     ///
-    /// One transaction for all. If a row's values are refused, or somebody holds a row locked, each
-    /// row is settled by itself, so that one bad row blocks no other. Source: contract C4.7.
+    /// One transaction for all. If a row's values are refused, each row is settled by itself, so that
+    /// one bad row blocks no other. A row that somebody holds locked is not waited for: it answers
+    /// [`ErrorKind::Locked`]. Source: contract C4.7.
     ///
     /// # Errors
     /// If nothing is known to be written: settle all of them again. A settlement whose commit was
@@ -27,8 +34,31 @@ impl<E: OutboxEntity> Rows<E, Root> {
     pub async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         let mut settlements = settlements.to_vec();
         settlements.sort_by_key(|settlement| settlement.claim.id);
-        match self.settle_together(settlements.clone()).await {
-            Err(error) if concerns_one_row(&error) => {
+        let mut all = self.settle_free(settlements.clone()).await?;
+        // Mostly it was another statement's lock, and is gone by now.
+        settlements.retain(|settlement| all.iter().any(|one| one.claim == settlement.claim && is_locked(one)));
+        if settlements.is_empty() {
+            return Ok(all);
+        }
+        let mut again = match self.settle_free(settlements).await {
+            Ok(again) => again.into_iter().map(|one| (one.claim, one.now)).collect(),
+            Err(error) => {
+                let error = |claim| (claim, Err(Error::new(error.kind(), format!("it may not be written: {error}"))));
+                all.iter().filter(|one| is_locked(one)).map(|one| error(one.claim)).collect::<HashMap<_, _>>()
+            }
+        };
+        for one in &mut all {
+            if let Some(now) = again.remove(&one.claim) {
+                one.now = now;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Settles all rows that nobody holds locked.
+    async fn settle_free(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
+        let mut all = match self.settle_together(settlements.clone()).await {
+            Err(error) if error.blames_the_row() => {
                 let mut all = Vec::with_capacity(settlements.len());
                 for settlement in settlements {
                     let claim = settlement.claim;
@@ -37,10 +67,43 @@ impl<E: OutboxEntity> Rows<E, Root> {
                         Err(error) => all.push(Settled { claim, now: Err(error) }),
                     }
                 }
-                Ok(all)
+                all
             }
-            answer => answer,
+            answer => answer?,
+        };
+        self.tell_locked_from_lost(&mut all).await;
+        Ok(all)
+    }
+
+    /// What was not written was passed over, or its claim is lost.
+    async fn tell_locked_from_lost(&self, all: &mut [Settled]) {
+        let untouched: Vec<_> = all.iter().filter(|one| matches!(one.now, Ok(None))).map(|one| one.claim).collect();
+        let held = self.still_held(&untouched).await;
+        for one in all.iter_mut().filter(|one| matches!(one.now, Ok(None))) {
+            one.now = match &held {
+                Ok(held) if held.contains(&one.claim) => Err(locked(one.claim)),
+                Ok(_) => Ok(None),
+                Err(error) => Err(Error::new(error.kind(), format!("it is not known who has the row: {error}"))),
+            };
         }
+    }
+
+    /// Which of these claims hold still; nobody is waited for.
+    async fn still_held(&self, claims: &[Claim]) -> Result<HashSet<Claim>> {
+        if claims.is_empty() || self.shared.database.dialect() == Dialect::Sqlite {
+            // SQLite locks no rows: what it did not write is lost.
+            return Ok(HashSet::new());
+        }
+        let ids: Vec<_> = claims.iter().map(|claim| claim.id).collect();
+        let values = [self.ids_batch(&ids), self.tenant_value()];
+        let shared = Arc::clone(&self.shared);
+        let found = read(&self.shared.database, &self.shared.clock, move |connection| {
+            let (shared, values) = (Arc::clone(&shared), values.clone());
+            Box::pin(async move { shared.statements.claims_of.fetch(connection, &values, &SETTLED[..2]).await })
+        })
+        .await?;
+        let found: HashSet<Claim> = found.into_iter().map(claim_of).collect::<Result<_>>()?;
+        Ok(claims.iter().copied().filter(|claim| found.contains(claim)).collect())
     }
 
     async fn settle_together(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
@@ -100,7 +163,16 @@ impl<E: OutboxEntity> Rows<E, Root> {
 
     async fn settle_one(&self, settlement: Settlement, event: Event) -> Result<OutboxStatus> {
         let id = settlement.claim.id;
-        let settled = self.settle(&[settlement]).await?.pop().map_or(Ok(None), |settled| settled.now)?;
+        let mut tries = 1;
+        let settled = loop {
+            let settled = self.settle(slice::from_ref(&settlement)).await?.pop();
+            match settled.map_or(Ok(None), |settled| settled.now) {
+                // One row holds up no other: whoever has it may be done soon.
+                Err(error) if error.kind() == ErrorKind::Locked && tries < LOCKED_TRIES => tries += 1,
+                answer => break answer?,
+            }
+            self.shared.clock.sleep(LOCKED_PAUSE).await;
+        };
         match settled {
             Some((status, _)) => Ok(status),
             None => Err(self.refusal(id, event).await?),
@@ -117,7 +189,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
     }
 
     /// Keeps these claims until `reclaim_at`; returns those that are lost. A row that somebody holds
-    /// locked is neither kept nor lost.
+    /// locked is neither kept nor lost, and not waited for.
     ///
     /// # Errors
     /// What the database says; the claims may or may not have been kept.
@@ -127,26 +199,27 @@ impl<E: OutboxEntity> Rows<E, Root> {
     pub async fn renew(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Renewed> {
         let mut claims = claims.to_vec();
         claims.sort_by_key(|claim| claim.id);
-        match self.renew_together(&claims, now, reclaim_at).await {
-            Err(error) if concerns_one_row(&error) => {
-                let mut all = Renewed::default();
-                for claim in claims {
-                    match self.renew_together(&[claim], now, reclaim_at).await {
-                        Ok(one) => {
-                            all.kept.extend(one.kept);
-                            all.lost.extend(one.lost);
-                        }
-                        Err(error) if concerns_one_row(&error) => {}
+        let kept = match self.renew_together(&claims, now, reclaim_at).await {
+            Err(error) if error.blames_the_row() => {
+                let mut all = HashSet::new();
+                for claim in &claims {
+                    match self.renew_together(slice::from_ref(claim), now, reclaim_at).await {
+                        Ok(one) => all.extend(one),
+                        Err(error) if error.blames_the_row() => {}
                         Err(error) => return Err(error),
                     }
                 }
-                Ok(all)
+                all
             }
-            answer => answer,
-        }
+            answer => answer?,
+        };
+        let (kept, untouched): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| kept.contains(claim));
+        let held = self.still_held(&untouched).await?;
+        let lost = untouched.into_iter().filter(|claim| !held.contains(claim)).collect();
+        Ok(Renewed { kept, lost })
     }
 
-    async fn renew_together(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Renewed> {
+    async fn renew_together(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<HashSet<Claim>> {
         let batches = self.shared.statements.batches;
         let rows = claims.iter().map(|claim| batch::renewal(batches, *claim, now, reclaim_at)).collect::<Vec<_>>();
         let batch: Value = codec::json_text(&rows)?.into();
@@ -157,13 +230,14 @@ impl<E: OutboxEntity> Rows<E, Root> {
             Box::pin(async move { shared.statements.renew.fetch(connection, &[batch], &SETTLED[..2]).await })
         })
         .await?;
-        let kept: HashSet<Claim> = kept.into_iter().map(claim_of).collect::<Result<_>>()?;
-        let (kept, lost) = claims.iter().copied().partition(|claim| kept.contains(claim));
-        Ok(Renewed { kept, lost })
+        kept.into_iter().map(claim_of).collect()
     }
 }
 
-/// One row is to blame, or held by somebody: the others can go on without it.
-fn concerns_one_row(error: &Error) -> bool {
-    error.blames_the_row() || error.kind() == ErrorKind::Locked
+fn is_locked(settled: &Settled) -> bool {
+    settled.now.as_ref().is_err_and(|error| error.kind() == ErrorKind::Locked)
+}
+
+fn locked(claim: Claim) -> Error {
+    Error::new(ErrorKind::Locked, format!("somebody holds the row {} locked", claim.id))
 }

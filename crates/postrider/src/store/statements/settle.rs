@@ -4,12 +4,13 @@
 //! Where the To address was accepted, what would end DEAD or SUPPRESSED ends SENT, `partial`.
 //! Source: contract C3, C3.6, C4.4, C4.7.
 
-use super::BatchColumns;
 use super::statement::Change;
 use super::template::Template;
 use super::update::{Rows, Update};
+use super::{BatchColumns, query};
 use crate::error::Result;
 use crate::model::Kind;
+use crate::store::Dialect;
 
 /// One settled row in a batch.
 pub(crate) const SETTLE_BATCH: BatchColumns = &[
@@ -28,19 +29,22 @@ pub(crate) const SETTLE_BATCH: BatchColumns = &[
     ("run_limit", Kind::Time),
 ];
 
-/// The fenced update around what an event writes.
+/// The fenced update around what an event writes. A row that somebody holds locked is passed over:
+/// waiting for one would hold up all others.
 pub(super) fn settle(template: &Template<'_>, set: &str) -> Result<Change> {
     let set = set
         .replace("{over}", "(v.pr_run = 'failure' AND COALESCE(o.{deferred_since}, v.pr_at) <= v.pr_run_limit)")
         .replace("{acc}", "COALESCE(o.{accepted_at}, v.pr_accepted)")
         .replace("{ledger}", "COALESCE(v.pr_ledger, o.{recipients})");
-    let rows = Rows::Batch {
-        batch: "{settle_batch}",
-        condition: "o.{claim_seq} = v.pr_seq AND o.{status} = 'SENDING'",
-        skip_locked: false,
-    };
+    let condition = "o.{claim_seq} = v.pr_seq AND o.{status} = 'SENDING'";
+    let rows = Rows::Written { batch: "{settle_batch}", condition };
     let set = format!("{set}, {{updated_at}} = v.pr_at");
     Update { rows, set: &set, returning: "{id}, {claim_seq}, {status}, {attempts}" }.in_words_of(template)
+}
+
+/// The claims of those rows that are SENDING still, without waiting for anybody. `?1` the ids, `?2` null.
+pub(super) fn claims_of(dialect: Dialect) -> String {
+    format!("{} AND {{status}} = 'SENDING'", query::by_ids(dialect, "{id}, {claim_seq}"))
 }
 
 /// The peer accepted it. `last_error` and `in_doubt` of earlier tries stay: a copy may exist.

@@ -1,11 +1,12 @@
 //! A statement as one database gets it, and a change that tells which rows it changed.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Batches, IDS_BATCH};
 use crate::error::Result;
-use crate::model::{Kind, Value};
+use crate::model::{Kind, RESERVED_PREFIX, Value};
 use crate::store::database::Extent;
 use crate::store::{Connection, Fetched};
 
@@ -69,6 +70,9 @@ pub(crate) enum Change {
         read: Statement,
         /// Makes a batch of the ids.
         batches: Batches,
+        /// Whether the batch `?1` is narrowed to the locked rows before they are changed: the change
+        /// would wait for those that were passed over.
+        narrows: bool,
     },
 }
 
@@ -91,19 +95,37 @@ impl Change {
         values: &[Value],
         kinds: &[Kind],
     ) -> Result<Vec<Fetched>> {
-        let (pick, update, read, batches) = match self {
+        let (pick, update, read, batches, narrows) = match self {
             Self::Returning(statement) => return statement.fetch(connection, values, kinds).await,
-            Self::Steps { pick, update, read, batches } => (pick, update, read, batches),
+            Self::Steps { pick, update, read, batches, narrows } => (pick, update, read, batches, *narrows),
         };
         let picked = pick.fetch(connection, values, &[Kind::Text]).await?;
         if picked.is_empty() {
             return Ok(Vec::new());
         }
         let rows: Vec<_> = picked.iter().map(|id| batches.row(&IDS_BATCH[..1], id)).collect();
+        let narrowed = if narrows { narrowed(values, &rows) } else { None };
         let picked: Value = serde_json::Value::from(rows).to_string().into();
-        connection.execute(&update.text, &update.arranged(Some(&picked), values)).await?;
+        let written = narrowed.as_deref().unwrap_or(values);
+        connection.execute(&update.text, &update.arranged(Some(&picked), written)).await?;
         connection.fetch(&read.text, &read.arranged(Some(&picked), values), kinds).await
     }
+}
+
+/// The values, with only those rows of the first one, a batch, that were picked; `None` if all were.
+fn narrowed(values: &[Value], picked: &[serde_json::Value]) -> Option<Vec<Value>> {
+    let (Value::Text(Some(batch)), others) = values.split_first()? else { return None };
+    let rows: Vec<serde_json::Value> = serde_json::from_str(batch).ok()?;
+    if rows.len() == picked.len() {
+        return None;
+    }
+    let id = format!("{RESERVED_PREFIX}{}", IDS_BATCH[0].0);
+    // The database may tell an id in the other case.
+    let id_of = |row: &serde_json::Value| row.get(&id).and_then(|id| id.as_str()).map(str::to_ascii_lowercase);
+    let picked: HashSet<_> = picked.iter().map(id_of).collect();
+    let rows: Vec<_> = rows.into_iter().filter(|row| picked.contains(&id_of(row))).collect();
+    let narrowed = Value::from(serde_json::Value::from(rows).to_string());
+    Some([narrowed].into_iter().chain(others.iter().cloned()).collect())
 }
 
 #[cfg(test)]

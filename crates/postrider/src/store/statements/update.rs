@@ -29,6 +29,14 @@ pub(super) enum Rows<'a> {
         /// Whether rows that somebody holds locked are passed over, where the database can.
         skip_locked: bool,
     },
+    /// As [`Self::Batch`], where what is written comes out of the batch, the value `?1`; rows that
+    /// somebody holds locked are passed over.
+    Written {
+        /// The batch's token.
+        batch: &'a str,
+        /// What must hold of `o` and `v`.
+        condition: &'a str,
+    },
     /// The first of those for which the condition holds; locked ones are passed over.
     First {
         /// What must hold of `o`.
@@ -66,6 +74,12 @@ impl Update<'_> {
                 "SELECT o.{{id}} AS pr_due_id FROM {{table}} AS o JOIN {batch} ON o.{{id}} = {{v.row_id}}
                  WHERE {condition} ORDER BY o.{{id}} FOR UPDATE OF o"
             )),
+            // Whoever only refers to a row, by a foreign key, does not hold it up.
+            Rows::Written { batch, condition } => format!(
+                "WITH due AS MATERIALIZED (SELECT v.* FROM {{table}} AS o JOIN {batch} ON o.{{id}} = {{v.row_id}}
+                     WHERE {condition} ORDER BY o.{{id}} FOR NO KEY UPDATE OF o SKIP LOCKED)
+                 UPDATE {{table}} AS o SET {set} FROM due AS v WHERE o.{{id}} = {{v.row_id}} RETURNING {returning}"
+            ),
             Rows::First { condition, order } => picked(&format!(
                 "SELECT o.{{id}} AS pr_due_id FROM {{table}} AS o WHERE {condition} {order} FOR UPDATE"
             )),
@@ -76,7 +90,7 @@ impl Update<'_> {
     fn sqlite(&self) -> String {
         let Self { rows, set, returning } = self;
         match rows {
-            Rows::Batch { batch, condition, .. } => format!(
+            Rows::Batch { batch, condition, .. } | Rows::Written { batch, condition } => format!(
                 "UPDATE {{table}} AS o SET {set} FROM {batch}
                  WHERE o.{{id}} = {{v.row_id}} AND {condition} RETURNING {returning}"
             ),
@@ -92,13 +106,16 @@ impl Update<'_> {
 
     fn mysql(&self, template: &Template<'_>) -> Result<Change> {
         let Self { rows, set, returning } = self;
+        let of_batch = |batch: &str, condition: &str, skip: &str| {
+            format!(
+                "SELECT {{id_text}} FROM {batch} STRAIGHT_JOIN {{table}} AS o ON o.{{id}} = {{v.row_id}}
+                 WHERE {condition} ORDER BY o.{{id}} FOR UPDATE{skip}"
+            )
+        };
         let pick = match rows {
-            Rows::Batch { batch, condition, skip_locked } => {
-                let skip = if *skip_locked { " SKIP LOCKED" } else { "" };
-                format!(
-                    "SELECT {{id_text}} FROM {batch} STRAIGHT_JOIN {{table}} AS o ON o.{{id}} = {{v.row_id}}
-                     WHERE {condition} ORDER BY o.{{id}} FOR UPDATE{skip}"
-                )
+            Rows::Batch { batch, condition, skip_locked: false } => of_batch(batch, condition, ""),
+            Rows::Batch { batch, condition, .. } | Rows::Written { batch, condition } => {
+                of_batch(batch, condition, " SKIP LOCKED")
             }
             Rows::First { condition, order } => {
                 format!("SELECT {{id_text}} FROM {{table}} AS o WHERE {condition} {order} FOR UPDATE SKIP LOCKED")
@@ -109,7 +126,7 @@ impl Update<'_> {
         };
         // The rows are locked: only a batch has values of its own still to be joined.
         let update = match rows {
-            Rows::Batch { batch, condition, skip_locked: false } => format!(
+            Rows::Batch { batch, condition, skip_locked: false } | Rows::Written { batch, condition } => format!(
                 "UPDATE {batch} STRAIGHT_JOIN {{table}} AS o ON o.{{id}} = {{v.row_id}} SET {set} WHERE {condition}"
             ),
             _ => format!("UPDATE {{ids_batch(0)}} STRAIGHT_JOIN {{table}} AS o ON o.{{id}} = {{v.row_id}} SET {set}"),
@@ -121,6 +138,7 @@ impl Update<'_> {
             update: template.fill(&update)?,
             read: template.fill(&read)?,
             batches: template.batches(),
+            narrows: matches!(rows, Rows::Written { .. }),
         })
     }
 }
