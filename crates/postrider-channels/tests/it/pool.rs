@@ -41,8 +41,12 @@ async fn a_kept_connection_that_the_relay_closed_costs_the_row_nothing() {
 #[tokio::test]
 async fn a_kept_connection_on_which_the_relay_spoke_is_not_used_again() {
     for stray in ["250 stored", "554 5.6.0 refused"] {
-        let twice = Answer::reply("250 stored").then(Answer::reply(stray));
-        let post = Post::open(Script::new().once(Step::EndOfData, twice)).await;
+        let twice = Answer::reply("250 stored").then(Answer::reply(stray).after(Duration::from_millis(20)));
+        let script = Script::new()
+            .once(Step::EndOfData, twice)
+            .once(Step::Greeting, Answer::reply("220 ready"))
+            .once(Step::Greeting, Answer::reply("220 ready").after(Duration::from_millis(200)));
+        let post = Post::open(script).await;
         sent(post.deliver(&numbered(1)).await);
         // A conversation of its own: by its end the stray reply has long come.
         post.channel.probe(&post.clock, Duration::from_secs(5)).await.unwrap();
