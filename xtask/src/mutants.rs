@@ -142,7 +142,7 @@ impl Copy {
     fn cargo(&self, variables: &[(&'static str, OsString)]) -> Command {
         let mut cargo = Command::new(system::env("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo
-            .args(["test", "--quiet", "-p", "postrider", "--all-features", "--test", "it"])
+            .args(["test", "-p", "postrider", "--all-features", "--test", "it"])
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", self.root.with_file_name("target"))
             .envs(variables.iter().map(|(name, value)| (*name, value)));
