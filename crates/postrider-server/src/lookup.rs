@@ -1,18 +1,18 @@
 //! Finding rows as people name them, and what can be read of a row that cannot be read whole.
 //!
-//! Where it stands: beside the library's repository, on the same connections, for reading alone.
+//! Where it stands: above the library's repository, for reading alone.
 //! A beginning of an id is looked up by the key's index: no table is scanned.
 
 use std::fmt;
 use std::str::FromStr;
 
-use postrider::model::column::{self, Column};
-use postrider::model::{IdType, Kind, OutboxId, TableDef, Value};
-use postrider::store::Dialect;
+use postrider::model::{OutboxId, Value, column};
+use postrider::store::{Direction, Query};
 use postrider::{Error, ErrorKind, Result};
 use serde_json::{Map, Value as Json, json};
 use uuid::Uuid;
 
+use crate::served_by;
 use crate::start::Store;
 
 /// The least digits of an id's beginning.
@@ -66,14 +66,12 @@ pub(crate) async fn resolve(store: &Store, named: &Named) -> Result<OutboxId> {
         Named::Whole(id) => return Ok(*id),
         Named::Beginning { text, least, most } => (text, least, most),
     };
-    let table = Table::new(store);
-    let id = table.column(column::ID);
-    let (low, high) = (table.place(1), table.place(2));
-    let limit = MAX_LISTED + 1;
-    let from = &table.name;
-    let sql = format!("SELECT {id} FROM {from} WHERE {id} >= {low} AND {id} <= {high} ORDER BY {id} LIMIT {limit}");
-    let values = [table.id(*least), table.id(*most)];
-    let found = store.database.reader().await?.fetch(&sql, &values, &[Kind::Uuid]).await?;
+    let beginning = Query::new()
+        .ge(column::ID.name, OutboxId::from(*least))
+        .le(column::ID.name, OutboxId::from(*most))
+        .order_by(column::ID.name, Direction::Ascending)
+        .limit(MAX_LISTED + 1);
+    let found = select(store, &beginning, &[column::ID.name]).await?;
     let ids: Vec<Uuid> = found.into_iter().flatten().filter_map(|value| Uuid::try_from(value).ok()).collect();
     match ids.as_slice() {
         [] => Err(Error::new(ErrorKind::NotFound, format!("there is no row whose id begins with {text}"))),
@@ -95,21 +93,22 @@ pub(crate) async fn resolve(store: &Store, named: &Named) -> Result<OutboxId> {
 /// # Errors
 /// What the database says.
 pub(crate) async fn readable(store: &Store, id: OutboxId) -> Result<Option<Map<String, Json>>> {
-    let table = Table::new(store);
-    let mut columns: Vec<(&str, String, Kind)> =
-        column::ALL.iter().map(|column| (column.name, table.column(*column), column.kind)).collect();
-    if let Some(tenant) = &table.tenant {
-        columns.insert(1, ("tenant", tenant.clone(), Kind::Text));
+    // Under their own names, and the tenant under the one that it has in every table.
+    let mut columns: Vec<&str> = column::ALL.iter().map(|column| column.name).collect();
+    let mut names = columns.clone();
+    if let Some(tenant) = store.table().tenant() {
+        columns.insert(1, tenant);
+        names.insert(1, "tenant");
     }
-    let names: Vec<&str> = columns.iter().map(|(_, quoted, _)| quoted.as_str()).collect();
-    let kinds: Vec<Kind> = columns.iter().map(|(.., kind)| *kind).collect();
-    let (names, from, key, place) = (names.join(", "), &table.name, table.column(column::ID), table.place(1));
-    let sql = format!("SELECT {names} FROM {from} WHERE {key} = {place}");
-    let found = store.database.reader().await?.fetch(&sql, &[table.id(id.as_uuid())], &kinds).await?;
+    let found = select(store, &Query::new().eq(column::ID.name, id), &columns).await?;
     let row = found.into_iter().next();
-    Ok(row.map(|values| {
-        columns.iter().zip(values).map(|((name, ..), value)| ((*name).to_owned(), shown(name, value))).collect()
-    }))
+    Ok(row
+        .map(|values| names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), shown(name, value))).collect()))
+}
+
+/// These columns of the rows, whosever they are.
+async fn select(store: &Store, query: &Query, columns: &[&str]) -> Result<Vec<Vec<Value>>> {
+    served_by!(store, E => store.repository::<E>()?.root().select(query, columns).await)
 }
 
 /// A value as JSON.
@@ -126,54 +125,6 @@ fn shown(column: &str, value: Value) -> Json {
         Value::Time(v) => json!(v),
         Value::Float(v) => json!(v),
         Value::Bytes(_) | Value::Unreadable(_) => Json::Null,
-    }
-}
-
-/// The names of the outbox's table, quoted.
-struct Table<'a> {
-    dialect: Dialect,
-    name: String,
-    tenant: Option<String>,
-    table: &'a TableDef,
-}
-
-impl<'a> Table<'a> {
-    fn new(store: &'a Store) -> Self {
-        let (dialect, table) = (store.database.dialect(), store.table());
-        let quoted = |name: &str| quoted(dialect, name);
-        let name = match table.schema() {
-            Some(schema) => format!("{}.{}", quoted(schema), quoted(table.name())),
-            None => quoted(table.name()),
-        };
-        let tenant = table.tenant().map(quoted);
-        Self { dialect, name, tenant, table }
-    }
-
-    /// An id as the table holds it.
-    fn id(&self, id: Uuid) -> Value {
-        match self.table.id_type() {
-            IdType::Text => id.to_string().into(),
-            _ => id.into(),
-        }
-    }
-
-    fn column(&self, column: Column) -> String {
-        quoted(self.dialect, self.table.column(column))
-    }
-
-    fn place(&self, n: usize) -> String {
-        match self.dialect {
-            Dialect::Postgres => format!("${n}"),
-            // Each place stands once, and in order.
-            _ => "?".to_owned(),
-        }
-    }
-}
-
-fn quoted(dialect: Dialect, name: &str) -> String {
-    match dialect {
-        Dialect::Mysql => format!("`{name}`"),
-        _ => format!("\"{name}\""),
     }
 }
 
