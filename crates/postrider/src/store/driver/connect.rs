@@ -9,6 +9,17 @@ use std::io;
 use super::Code;
 use crate::error::{Error, ErrorKind};
 
+/// The error of an address that cannot be read, with one that can.
+pub(super) fn unreadable(example: &str) -> Error {
+    Error::new(
+        ErrorKind::Configuration,
+        format!(
+            "the database address cannot be read; it looks like {example}, and \
+             characters such as @ : / ? # % in user and password are percent-encoded (@ is %40, / is %2F, # is %23)"
+        ),
+    )
+}
+
 /// The error of one try to connect to a `server` of that name.
 pub(super) fn explain(server: &str, error: sqlx::Error) -> Error {
     let (kind, words) = match &error {

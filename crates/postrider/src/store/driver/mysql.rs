@@ -40,13 +40,8 @@ impl MysqlDatabase {
     /// [`ErrorKind::Configuration`] if the address cannot be read. The message never shows it,
     /// since it may hold a password.
     pub fn connect_lazy(url: &str, max_connections: u32) -> Result<Self> {
-        let options = MySqlConnectOptions::from_str(url).map_err(|_| {
-            Error::new(
-                ErrorKind::Configuration,
-                "the database address cannot be read; it looks like mysql://user:password@host:3306/database, and \
-                 characters such as @ : / ? # % in user and password are percent-encoded (@ is %40, / is %2F, # is %23)",
-            )
-        })?;
+        let options = MySqlConnectOptions::from_str(url)
+            .map_err(|_| connect::unreadable("mysql://user:password@host:3306/database"))?;
         let pool = MySqlPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(Duration::from_secs(10))

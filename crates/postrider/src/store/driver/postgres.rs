@@ -48,13 +48,8 @@ impl PostgresDatabase {
     /// [`ErrorKind::Configuration`] if the address cannot be read. The message never shows it,
     /// since it may hold a password.
     pub fn connect_lazy(url: &str, max_connections: u32) -> Result<Self> {
-        let options = PgConnectOptions::from_str(url).map_err(|_| {
-            Error::new(
-                ErrorKind::Configuration,
-                "the database address cannot be read; it looks like postgres://user:password@host:5432/database, and \
-                 characters such as @ : / ? # % in user and password are percent-encoded (@ is %40, / is %2F, # is %23)",
-            )
-        })?;
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|_| connect::unreadable("postgres://user:password@host:5432/database"))?;
         // Statements are never logged, slow or not: one of them may be large.
         let options =
             options.application_name("postrider").options([("lock_timeout", LOCK_TIMEOUT)]).disable_statement_logging();
