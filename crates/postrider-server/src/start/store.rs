@@ -68,17 +68,12 @@ impl Store {
         schema::verify::<NotificationRow>(&self.database, &self.clock, self.table()).await
     }
 
-    async fn missing_columns(&self) -> Result<Vec<String>> {
-        schema::missing_columns::<NotificationRow>(&self.database, &self.clock, self.table()).await
-    }
-
     /// Makes sure that the table has all columns, as looking at rows needs it.
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`], naming what is missing and the remedy.
     pub(crate) async fn require_table(&self) -> Result<()> {
-        let missing = self.missing_columns().await?;
-        if missing.is_empty() { Ok(()) } else { Err(self.lacks(&missing)) }
+        self.complete(&self.verify().await?)
     }
 
     /// Makes sure that rows can be delivered: the tables are as the library needs them.
@@ -86,8 +81,9 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Configuration`], naming what is wrong and the remedy.
     pub(crate) async fn require_usable(&self) -> Result<()> {
-        self.require_table().await?;
-        self.judge(&self.verify().await?, is_problem)
+        let findings = self.verify().await?;
+        self.complete(&findings)?;
+        self.judge(&findings, is_problem)
     }
 
     /// Makes sure that rows can be written as well; makes the tables in a SQLite file that has none.
@@ -95,15 +91,12 @@ impl Store {
     /// # Errors
     /// As [`Self::require_usable`]; also if the table has columns that only its application fills.
     pub(crate) async fn require_writable(&self) -> Result<()> {
-        let missing = self.missing_columns().await?;
+        let findings = self.verify().await?;
         let file = matches!(self.address, DatabaseAddress::Sqlite(_));
-        if file && self.has_no_table(&missing) {
+        if file && self.has_no_table(&findings) {
             return self.migrate().await.map(drop);
         }
-        if !missing.is_empty() {
-            return Err(self.lacks(&missing));
-        }
-        let findings = self.verify().await?;
+        self.complete(&findings)?;
         self.judge(&findings, is_problem)?;
         let unwritten: Vec<&str> = findings.iter().filter_map(|finding| self.unwritten(finding)).collect();
         if unwritten.is_empty() {
@@ -152,24 +145,28 @@ impl Store {
     /// [`ErrorKind::Configuration`] if they were made by a later version.
     pub(crate) async fn migrate(&self) -> Result<usize> {
         let version = schema::version(&self.database, &self.clock, self.table()).await?;
-        if version.is_none() && !self.has_no_table(&self.missing_columns().await?) {
+        if version.is_none() && !self.has_no_table(&self.verify().await?) {
             return Ok(0);
         }
         let done = schema::migrate::<NotificationRow>(&self.database, &self.clock, self.table()).await;
         match done {
             // This login may not change the tables: if they have all that is needed, there is nothing to do.
-            Err(error) if error.kind() == ErrorKind::Database => match self.missing_columns().await {
-                Ok(missing) if missing.is_empty() => Ok(0),
-                _ => Err(error.context(format!("the tables cannot be made in {}", self.address))),
+            Err(error) if error.kind() == ErrorKind::Database => match self.require_table().await {
+                Ok(()) => Ok(0),
+                Err(_) => Err(error.context(format!("the tables cannot be made in {}", self.address))),
             },
             done => done,
         }
     }
 
-    fn lacks(&self, missing: &[String]) -> Error {
+    /// Refuses a table that is not there, or lacks columns.
+    fn complete(&self, findings: &[Finding]) -> Result<()> {
         let (name, address, flag) = (self.table().name(), &self.address, self.flag());
-        let message = if self.has_no_table(missing) {
+        let missing: Vec<&str> = findings.iter().filter_map(|finding| self.missing(finding)).collect();
+        let message = if self.has_no_table(findings) {
             format!("the database {address} has no table {name}; `postrider migrate{flag}` makes what is missing")
+        } else if missing.is_empty() {
+            return Ok(());
         } else {
             format!(
                 "the table {name} in {address} lacks the columns {}; `postrider migrate{flag}` makes what this version \
@@ -177,7 +174,15 @@ impl Store {
                 missing.join(", ")
             )
         };
-        Error::new(ErrorKind::Configuration, message)
+        Err(Error::new(ErrorKind::Configuration, message))
+    }
+
+    /// The name of a column that the outbox's table lacks.
+    fn missing<'a>(&self, finding: &'a Finding) -> Option<&'a str> {
+        match finding {
+            Finding::MissingColumn { table, column, .. } if table == self.table().name() => Some(column),
+            _ => None,
+        }
     }
 
     /// The flag with which another call is about this outbox.
@@ -185,9 +190,13 @@ impl Store {
         self.name().map(|name| format!(" --outbox {name}")).unwrap_or_default()
     }
 
-    /// Whether the whole table is missing: its key is.
-    fn has_no_table(&self, missing: &[String]) -> bool {
-        missing.iter().any(|name| name == self.table().column(column::ID))
+    /// Whether the whole table is missing; one without its key is none.
+    fn has_no_table(&self, findings: &[Finding]) -> bool {
+        let id = self.table().column(column::ID);
+        findings.iter().any(|finding| match finding {
+            Finding::MissingTable { table, .. } => table == self.table().name(),
+            finding => self.missing(finding) == Some(id),
+        })
     }
 
     /// The rows, as the entity of [`served_by`](crate::served_by).
