@@ -34,17 +34,19 @@ impl<E: OutboxEntity> Rows<E, Root> {
     pub async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         let mut settlements = settlements.to_vec();
         settlements.sort_by_key(|settlement| settlement.claim.id);
-        let mut all = self.settle_free(settlements.clone()).await?;
-        // Mostly it was another statement's lock, and is gone by now.
-        settlements.retain(|settlement| all.iter().any(|one| one.claim == settlement.claim && is_locked(one)));
-        if settlements.is_empty() {
+        let settlements = Arc::new(settlements);
+        let mut all = self.settle_free(&settlements).await?;
+        let held: HashSet<Claim> = all.iter().filter(|one| is_locked(one)).map(|one| one.claim).collect();
+        if held.is_empty() {
             return Ok(all);
         }
-        let mut again = match self.settle_free(settlements).await {
+        // Mostly it was another statement's lock, and is gone by now.
+        let locked = settlements.iter().filter(|settlement| held.contains(&settlement.claim)).cloned().collect();
+        let mut again: HashMap<_, _> = match self.settle_free(&Arc::new(locked)).await {
             Ok(again) => again.into_iter().map(|one| (one.claim, one.now)).collect(),
             Err(error) => {
                 let error = |claim| (claim, Err(Error::new(error.kind(), format!("it may not be written: {error}"))));
-                all.iter().filter(|one| is_locked(one)).map(|one| error(one.claim)).collect::<HashMap<_, _>>()
+                held.into_iter().map(error).collect()
             }
         };
         for one in &mut all {
@@ -56,13 +58,13 @@ impl<E: OutboxEntity> Rows<E, Root> {
     }
 
     /// Settles all rows that nobody holds locked.
-    async fn settle_free(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
-        let mut all = match self.settle_together(settlements.clone()).await {
+    async fn settle_free(&self, settlements: &Arc<Vec<Settlement>>) -> Result<Vec<Settled>> {
+        let mut all = match self.settle_together(Arc::clone(settlements)).await {
             Err(error) if error.blames_the_row() => {
                 let mut all = Vec::with_capacity(settlements.len());
-                for settlement in settlements {
+                for settlement in settlements.iter() {
                     let claim = settlement.claim;
-                    match self.settle_together(vec![settlement]).await {
+                    match self.settle_together(Arc::new(vec![settlement.clone()])).await {
                         Ok(settled) => all.extend(settled),
                         Err(error) => all.push(Settled { claim, now: Err(error) }),
                     }
@@ -106,8 +108,7 @@ impl<E: OutboxEntity> Rows<E, Root> {
         Ok(claims.iter().copied().filter(|claim| found.contains(claim)).collect())
     }
 
-    async fn settle_together(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
-        let settlements = Arc::new(settlements);
+    async fn settle_together(&self, settlements: Arc<Vec<Settlement>>) -> Result<Vec<Settled>> {
         let shared = Arc::clone(&self.shared);
         let one = settlements.windows(2).all(|pair| Text::of(&pair[0].ending) == Text::of(&pair[1].ending));
         let one_statement = one && !settlements.iter().any(needs_history);
@@ -199,24 +200,34 @@ impl<E: OutboxEntity> Rows<E, Root> {
     pub async fn renew(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<Renewed> {
         let mut claims = claims.to_vec();
         claims.sort_by_key(|claim| claim.id);
-        let kept = match self.renew_together(&claims, now, reclaim_at).await {
+        let mut kept = self.renew_free(&claims, now, reclaim_at).await?;
+        let untouched: Vec<_> = claims.iter().copied().filter(|claim| !kept.contains(claim)).collect();
+        let held = self.still_held(&untouched).await?;
+        if !held.is_empty() {
+            // Mostly it was another statement's lock, and is gone by now.
+            let locked: Vec<_> = untouched.into_iter().filter(|claim| held.contains(claim)).collect();
+            kept.extend(self.renew_free(&locked, now, reclaim_at).await?);
+        }
+        let lost = claims.iter().copied().filter(|claim| !kept.contains(claim) && !held.contains(claim)).collect();
+        Ok(Renewed { kept: claims.into_iter().filter(|claim| kept.contains(claim)).collect(), lost })
+    }
+
+    /// Keeps all claims whose rows nobody holds locked.
+    async fn renew_free(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<HashSet<Claim>> {
+        match self.renew_together(claims, now, reclaim_at).await {
             Err(error) if error.blames_the_row() => {
                 let mut all = HashSet::new();
-                for claim in &claims {
+                for claim in claims {
                     match self.renew_together(slice::from_ref(claim), now, reclaim_at).await {
                         Ok(one) => all.extend(one),
                         Err(error) if error.blames_the_row() => {}
                         Err(error) => return Err(error),
                     }
                 }
-                all
+                Ok(all)
             }
-            answer => answer?,
-        };
-        let (kept, untouched): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| kept.contains(claim));
-        let held = self.still_held(&untouched).await?;
-        let lost = untouched.into_iter().filter(|claim| !held.contains(claim)).collect();
-        Ok(Renewed { kept, lost })
+            answer => answer,
+        }
     }
 
     async fn renew_together(&self, claims: &[Claim], now: Timestamp, reclaim_at: Timestamp) -> Result<HashSet<Claim>> {
